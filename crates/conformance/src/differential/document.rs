@@ -1,6 +1,6 @@
 //! `docs/compatibility.md`, from what both servers advertise and the table of differences.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use moldau_protocol::{ApiKey, VersionRange};
@@ -15,7 +15,7 @@ moldau-differential -- --write` writes this page: it asks both servers which API
 have, sends the same requests to both in every version that they share, good and bad ones and ones
 without rights, and compares the answers field by field. Addresses, generated ids, times, sizes and
 the wording of error messages may differ. `cargo xtask test` fails if anything else does that is not
-listed here, and if something listed here no longer does.
+listed here, or if something listed here no longer does.
 
 ## APIs
 
@@ -74,7 +74,7 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
         ],
         "streams groups (KIP-1071)",
         "Kafka Streams with `group.protocol=streams` fails with `UnsupportedVersionException`; \
-         with `classic` it works",
+         `classic` is its default",
     ),
     (
         &[
@@ -101,8 +101,7 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
     (
         &[ApiKey::ListConfigResources],
         "lists of resources with a configuration",
-        "`kafka-client-metrics.sh --list` and `kafka-configs.sh` for groups fail with \
-         `UnsupportedVersionException`",
+        "`kafka-client-metrics.sh --list` fails with `UnsupportedVersionException`",
     ),
     (
         &[
@@ -186,23 +185,57 @@ fn shown(versions: &VersionRange) -> String {
     }
 }
 
-/// Each reason once, in the order of the table, with the fields that it is about.
+/// Each reason once, in the order of the table.
 fn reasons(api: Option<ApiKey>, differences: &[Difference]) -> String {
-    let mut fields: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut order = Vec::new();
+    let mut reasons: Vec<&str> = Vec::new();
     for row in differences.iter().filter(|row| Some(row.api) == api) {
-        let all = fields.entry(row.reason).or_default();
-        all.extend(row.fields.iter().map(|(field, ..)| *field).filter(|it| !it.is_empty()));
-        if !order.contains(&row.reason) {
-            order.push(row.reason);
+        if !reasons.contains(&row.reason) {
+            reasons.push(row.reason);
         }
     }
-    let one = |reason: &&str| {
-        let names: Vec<_> = fields[reason].iter().map(|field| format!("`{field}`")).collect();
-        match names.is_empty() {
-            true => (*reason).to_owned(),
-            false => format!("{}: {reason}", names.join(", ")),
+    reasons.join("<br>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both servers have Produce and Heartbeat, of which one was asked; Kafka has ShareFetch too.
+    fn sample() -> String {
+        let row = |api: ApiKey, max: i16| (api.key(), VersionRange::new(0, max));
+        let kafka =
+            [row(ApiKey::Produce, 13), row(ApiKey::Heartbeat, 4), row(ApiKey::ShareFetch, 2)];
+        let ours = [row(ApiKey::Produce, 12), row(ApiKey::Heartbeat, 4)];
+        let difference = Difference {
+            api: ApiKey::Produce,
+            cases: &["a"],
+            versions: (0, 1),
+            fields: &[("ErrorCode", "1", "2")],
+            reason: "it is a test",
+        };
+        let asked = BTreeSet::from([ApiKey::Produce]);
+        page(&kafka.into(), &ours.into(), &asked, &[difference, difference])
+    }
+
+    #[test]
+    fn a_row_has_the_versions_of_both_and_each_reason_once() {
+        let page = sample();
+        let rows = [
+            "| Produce | 0 | 0-13 | 0-12 | fewer versions | it is a test |",
+            "| Heartbeat | 12 | 0-4 | 0-4 | same, not compared |  |",
+            "| ShareFetch | 78 | 0-2 | - | not served |  |",
+        ];
+        for row in rows {
+            assert!(page.lines().any(|line| line == row), "{row} is not in {page}");
         }
-    };
-    order.iter().map(one).collect::<Vec<_>>().join("<br>")
+    }
+
+    #[test]
+    fn only_what_is_not_served_is_explained() {
+        let page = sample();
+        let (_, unserved) = page.split_once("## What is not served").unwrap();
+        assert!(unserved.contains("| ShareFetch | share groups"), "{unserved}");
+        assert!(!unserved.contains("ConsumerGroupHeartbeat"), "{unserved}");
+        assert!(explains(ApiKey::ShareFetch) && !explains(ApiKey::Produce));
+    }
 }

@@ -7,7 +7,7 @@
 mod cluster;
 mod configs;
 mod groups;
-mod malformed;
+pub(super) mod malformed;
 mod offsets;
 mod records;
 mod security;

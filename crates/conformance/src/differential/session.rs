@@ -197,13 +197,10 @@ impl Session {
 
     /// Creates topics, waits until they can be read, and learns their ids.
     pub(super) fn create_topics(&mut self, topics: &[(&str, i32)]) -> Result<()> {
-        let one = |(name, partitions): &(&str, i32)| json!({"Name": name, "NumPartitions": partitions, "ReplicationFactor": 1});
-        let created: Vec<_> = topics.iter().map(one).collect();
+        let created: Vec<_> = topics.iter().map(creation).collect();
         self.must(ApiKey::CreateTopics, &json!({"Topics": created, "timeoutMs": 30_000}))?;
         for (name, partitions) in topics {
-            let all: Vec<_> = (0..*partitions)
-                .map(|index| json!({"PartitionIndex": index, "CurrentLeaderEpoch": -1, "Timestamp": -1}))
-                .collect();
+            let all: Vec<_> = (0..*partitions).map(latest_of).collect();
             let offsets = json!({"ReplicaId": -1, "Topics": [{"Name": name, "Partitions": all}]});
             self.must(ApiKey::ListOffsets, &offsets)?;
             let wanted = json!({"Topics": [{"Name": name}], "AllowAutoTopicCreation": false});
@@ -306,6 +303,14 @@ impl Session {
         self.answers.insert(request, answer);
         Ok(raw)
     }
+}
+
+fn creation((name, partitions): &(&str, i32)) -> Value {
+    json!({"Name": name, "NumPartitions": partitions, "ReplicationFactor": 1})
+}
+
+fn latest_of(partition: i32) -> Value {
+    json!({"PartitionIndex": partition, "CurrentLeaderEpoch": -1, "Timestamp": -1})
 }
 
 /// What a server advertises.

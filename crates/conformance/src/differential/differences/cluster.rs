@@ -111,8 +111,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics", " <no id>", "null <no id>"),
             ("ErrorCode", "-1", "0"),
         ],
-        reason: "one topic is refused with UNKNOWN_TOPIC_ID; Kafka refuses the \
-                 whole request",
+        reason: "one topic is refused with UNKNOWN_TOPIC_ID; Kafka refuses the whole request",
     },
     Difference {
         api: ApiKey::DescribeTopicPartitions,
@@ -154,24 +153,21 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.ErrorCode", "-1", "17"),
             ("Topics.TopicAuthorizedOperations", "-2147483648", "3576"),
         ],
-        reason: "an empty name is INVALID_TOPIC_EXCEPTION; Kafka says \
-                 UNKNOWN_SERVER_ERROR",
+        reason: "an empty name is INVALID_TOPIC_EXCEPTION; Kafka says UNKNOWN_SERVER_ERROR",
     },
     Difference {
         api: ApiKey::DescribeTopicPartitions,
         cases: &["no rights: all"],
         versions: (0, 0),
         fields: &[("Topics", "__consumer_offsets*", "")],
-        reason: "names of topics are not shown to those who may not describe \
-                 them",
+        reason: "names of topics are not shown to those who may not describe them",
     },
     Difference {
         api: ApiKey::FindCoordinator,
         cases: &["a group", "a transaction", "an empty group", "an empty transaction"],
         versions: (1, 3),
         fields: &[("ErrorMessage", "<text>", "")],
-        reason: "there is no sentence beside a success; Kafka writes NONE \
-                 before version 4",
+        reason: "there is no sentence beside a success; Kafka writes NONE before version 4",
     },
     Difference {
         api: ApiKey::CreateAcls,
@@ -184,8 +180,8 @@ pub(super) const ROWS: &[Difference] = &[
         ],
         versions: (1, 3),
         fields: &[("Results.ErrorCode", "-1", "42")],
-        reason: "a list with a pattern that only filters can have is \
-                 INVALID_REQUEST; Kafka says UNKNOWN_SERVER_ERROR",
+        reason: "a list with a pattern that only filters can have is INVALID_REQUEST; Kafka says \
+                 UNKNOWN_SERVER_ERROR",
     },
     Difference {
         api: ApiKey::CreateAcls,
@@ -206,8 +202,8 @@ pub(super) const ROWS: &[Difference] = &[
         cases: &["a pattern of type 9", "a resource of type 99", "operation 99", "permission 9"],
         versions: (1, 3),
         fields: &[("ErrorCode", "0", "42"), ("ErrorMessage", "", "<text>")],
-        reason: "an unknown number in a filter is INVALID_REQUEST; Kafka finds \
-                 nothing and reports no error",
+        reason: "an unknown number in a filter is INVALID_REQUEST; Kafka finds nothing and \
+                 reports no error",
     },
     Difference {
         api: ApiKey::DeleteAcls,
@@ -221,8 +217,8 @@ pub(super) const ROWS: &[Difference] = &[
 const FEATURES: &str = "the table above lists the APIs; of the features there is \
      transaction.version only";
 
-const BY_ID: &str = "topics can be asked for by id from version 10 on, since the field is \
-     there; Kafka refuses that before version 12";
+const BY_ID: &str = "topics can be asked for by id from version 10 on, since the field is there; \
+     Kafka refuses that before version 12";
 
 const CURSOR: &str = "a cursor at a topic or partition that is not there goes on behind it, \
      since a topic may be deleted between two pages; Kafka says INVALID_REQUEST";

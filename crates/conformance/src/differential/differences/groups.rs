@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Difference] = &[
     },
 ];
 
-const ONCE: &str = "a name that stands twice in a request is answered once, so that an answer \
-     is bounded by what exists";
+const ONCE: &str = "a name that stands twice in a request is answered once, so that an answer is \
+     bounded by what exists";
 
 const NO_GROUP: &str = "a join that is refused leaves no group behind; in Kafka an empty one stays";

@@ -18,13 +18,12 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (4, 18),
         fields: &[
             ("Responses.Partitions.ErrorCode", "-1", "0"),
-            ("Responses.Partitions.HighWatermark", "-1", "154"),
-            ("Responses.Partitions.LastStableOffset", "-1", "154"),
+            ("Responses.Partitions.HighWatermark", "-1", "*"),
+            ("Responses.Partitions.LastStableOffset", "-1", "*"),
             ("Responses.Partitions.Records", "", "[0 to 1*"),
             ("Responses.Partitions.LogStartOffset", "-1", "0"),
         ],
-        reason: "a negative limit counts as 0, so one batch is read; Kafka says \
-                 UNKNOWN_SERVER_ERROR",
+        reason: "a negative limit counts as 0; Kafka says UNKNOWN_SERVER_ERROR",
     },
     Difference {
         api: ApiKey::Fetch,
@@ -32,13 +31,13 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (12, 18),
         fields: &[
             ("Responses.Partitions.ErrorCode", "1", "0"),
-            ("Responses.Partitions.HighWatermark", "-1", "154"),
-            ("Responses.Partitions.LastStableOffset", "-1", "154"),
+            ("Responses.Partitions.HighWatermark", "-1", "*"),
+            ("Responses.Partitions.LastStableOffset", "-1", "*"),
             ("Responses.Partitions.LogStartOffset", "-1", "0"),
             ("Responses.Partitions.Records", "", "[0 to 1*"),
         ],
-        reason: "a consumer whose last epoch is ahead of the log is served; \
-                 Kafka says OFFSET_OUT_OF_RANGE",
+        reason: "a consumer whose last epoch is ahead of the log is served; Kafka says \
+                 OFFSET_OUT_OF_RANGE",
     },
     Difference {
         api: ApiKey::Fetch,
@@ -46,8 +45,8 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (9, 18),
         fields: &[
             ("Responses.Partitions.ErrorCode", "0", "74"),
-            ("Responses.Partitions.HighWatermark", "154", "-1"),
-            ("Responses.Partitions.LastStableOffset", "154", "-1"),
+            ("Responses.Partitions.HighWatermark", "*", "-1"),
+            ("Responses.Partitions.LastStableOffset", "*", "-1"),
             ("Responses.Partitions.LogStartOffset", "0", "-1"),
             ("Responses.Partitions.Records", "[0 to 1*", ""),
         ],
@@ -61,8 +60,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Responses.Partitions.Records", "[2 to 3*", "[0 to 1*"),
             ("Responses.Partitions", "", "0"),
         ],
-        reason: "each mention of a partition is answered; Kafka answers the \
-                 last one",
+        reason: "each mention of a partition is answered; Kafka answers the last one",
     },
     Difference {
         api: ApiKey::Fetch,
@@ -70,8 +68,8 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (4, 18),
         fields: &[
             ("Responses.Partitions.ErrorCode", "-1", "0"),
-            ("Responses.Partitions.HighWatermark", "-1", "154"),
-            ("Responses.Partitions.LastStableOffset", "-1", "154"),
+            ("Responses.Partitions.HighWatermark", "-1", "*"),
+            ("Responses.Partitions.LastStableOffset", "-1", "*"),
             ("Responses.Partitions.AbortedTransactions", "[]", "null"),
             ("Responses.Partitions.Records", "", "[0 to 1*"),
             ("Responses.Partitions.LogStartOffset", "-1", "0"),
@@ -91,10 +89,7 @@ pub(super) const ROWS: &[Difference] = &[
         api: ApiKey::Fetch,
         cases: &["records that are gone"],
         versions: (5, 18),
-        fields: &[
-            ("Responses.Partitions.LogStartOffset", "-1", "2"),
-            ("Responses.Partitions.LogStartOffset", "-1", "22"),
-        ],
+        fields: &[("Responses.Partitions.LogStartOffset", "-1", "*")],
         reason: LOG_START,
     },
     Difference {
@@ -103,12 +98,11 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (1, 11),
         fields: &[
             ("Topics.Partitions.ErrorCode", "42", "0"),
-            ("Topics.Partitions.Offset", "-1", "154"),
+            ("Topics.Partitions.Offset", "-1", "*"),
             ("Topics.Partitions", "", "0"),
             ("Topics.Partitions.LeaderEpoch", "-1", "0"),
         ],
-        reason: "each mention of a partition is answered; Kafka says \
-                 INVALID_REQUEST",
+        reason: "each mention of a partition is answered; Kafka says INVALID_REQUEST",
     },
     Difference {
         api: ApiKey::ListOffsets,
@@ -123,8 +117,7 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (2, 11),
         fields: &[
             ("Topics.Partitions.ErrorCode", "-1", "0"),
-            ("Topics.Partitions.Offset", "-1", "154"),
-            ("Topics.Partitions.Offset", "-1", "22"),
+            ("Topics.Partitions.Offset", "-1", "*"),
             ("Topics.Partitions.LeaderEpoch", "-1", "0"),
         ],
         reason: ISOLATION,
@@ -134,21 +127,20 @@ pub(super) const ROWS: &[Difference] = &[
         cases: &["a partition twice"],
         versions: (0, 0),
         fields: &[("Topics.Partitions", "0", "")],
-        reason: "a name that stands twice in a request is answered once, so \
-                 that an answer is bounded by what exists",
+        reason: "a name that stands twice in a request is answered once, so that an answer is \
+                 bounded by what exists",
     },
     Difference {
         api: ApiKey::DescribeProducers,
         cases: &["an empty name"],
         versions: (0, 0),
         fields: &[("Topics.Partitions.ErrorCode", "17", "3")],
-        reason: "an empty name is UNKNOWN_TOPIC_OR_PARTITION; Kafka says \
-                 INVALID_TOPIC_EXCEPTION",
+        reason: "an empty name is UNKNOWN_TOPIC_OR_PARTITION; Kafka says INVALID_TOPIC_EXCEPTION",
     },
 ];
 
-const NO_PARTITIONS: &str = "a topic without partitions is answered without partitions; Kafka leaves it \
-     out";
+const NO_PARTITIONS: &str = "a topic without partitions is answered without partitions; Kafka \
+     leaves it out";
 
 const ISOLATION: &str = "an unknown isolation level counts as READ_UNCOMMITTED; Kafka says \
      UNKNOWN_SERVER_ERROR";

@@ -33,8 +33,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.Configs", "cleanup.policy*", ""),
             ("Topics.TopicId", "<id>", "<no id>"),
         ],
-        reason: "names that differ in dots and underscores only collide within \
-                 a request too",
+        reason: "names that differ in dots and underscores only collide within a request too",
     },
     Difference {
         api: ApiKey::CreateTopics,
@@ -47,8 +46,8 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.ReplicationFactor", "-1", "1"),
             ("Topics.Configs", "", "cleanup.policy*"),
         ],
-        reason: "a topic is created before the answer, whatever the timeout; \
-                 Kafka says REQUEST_TIMED_OUT at once",
+        reason: "a topic is created before the answer, whatever the timeout; Kafka says \
+                 REQUEST_TIMED_OUT at once",
     },
     Difference {
         api: ApiKey::CreateTopics,
@@ -94,8 +93,8 @@ pub(super) const ROWS: &[Difference] = &[
             ("Results.Configs.ConfigType", "3", "2"),
             ("Results.Configs.Documentation", "null", ""),
         ],
-        reason: "settings of the broker are shown as texts from its \
-                 configuration, without documentation",
+        reason: "settings of the broker are shown as texts from its configuration, without \
+                 documentation",
     },
     Difference {
         api: ApiKey::DescribeConfigs,
@@ -106,16 +105,16 @@ pub(super) const ROWS: &[Difference] = &[
             ("Results.ErrorMessage", "", "<text>"),
             ("Results.Configs", "retention.ms", ""),
         ],
-        reason: "a resource that stands twice is described once, so that an \
-                 answer is bounded by what exists",
+        reason: "a resource that stands twice is described once, so that an answer is bounded by \
+                 what exists",
     },
     Difference {
         api: ApiKey::DescribeConfigs,
         cases: &["all keys", "no keys"],
         versions: (1, 4),
         fields: &[("Results.Configs.ConfigSource", "3", "5")],
-        reason: "min.insync.replicas comes from the defaults; Kafka has a \
-                 default for the cluster (ELR)",
+        reason: "min.insync.replicas comes from the defaults; Kafka has a default for the cluster \
+                 (ELR)",
     },
     Difference {
         api: ApiKey::DescribeConfigs,
@@ -126,22 +125,20 @@ pub(super) const ROWS: &[Difference] = &[
             ("Results.ErrorMessage", "", "<text>"),
             ("Results.Configs", "interval.ms*", ""),
         ],
-        reason: "there are no subscriptions to metrics of clients: \
-                 INVALID_REQUEST; Kafka shows their defaults",
+        reason: "there are no subscriptions to metrics of clients: INVALID_REQUEST; Kafka shows \
+                 their defaults",
     },
     Difference {
         api: ApiKey::IncrementalAlterConfigs,
         cases: &["operation -1", "operation 9"],
         versions: (0, 1),
         fields: &[("Responses.ErrorCode", "-1", "42")],
-        reason: "an unknown operation is INVALID_REQUEST; Kafka says \
-                 UNKNOWN_SERVER_ERROR",
+        reason: "an unknown operation is INVALID_REQUEST; Kafka says UNKNOWN_SERVER_ERROR",
     },
 ];
 
 const VALIDATED: &str = "a topic that is only validated has no id, and min.insync.replicas comes \
-     from the defaults; Kafka gives a random id, and its default for the \
-     cluster (ELR)";
+     from the defaults; Kafka gives a random id, and its default for the cluster (ELR)";
 
 const INTERNAL: &str = "names of Kafka's internal topics are not for clients: \
      INVALID_TOPIC_EXCEPTION";

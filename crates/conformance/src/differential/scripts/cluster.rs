@@ -136,7 +136,9 @@ fn topic_partitions(session: &mut Session) -> Result<()> {
 }
 
 fn log_dirs(session: &mut Session) -> Result<()> {
-    let of = |name: &str, partitions: &[i32]| json!({"Topics": [{"Topic": name, "Partitions": partitions}]});
+    fn of(name: &str, partitions: &[i32]) -> Value {
+        json!({"Topics": [{"Topic": name, "Partitions": partitions}]})
+    }
     let cases = [
         ("a topic", of(ORDERS, &[0, 1])),
         ("an unknown partition", of(ORDERS, &[7, -1])),
@@ -179,7 +181,9 @@ fn coordinators(session: &mut Session) -> Result<()> {
 }
 
 fn quotas(session: &mut Session) -> Result<()> {
-    let of = |kind: &str, match_type: i8, name: Value| json!({"Components": [{"EntityType": kind, "MatchType": match_type, "Match": name}]});
+    fn of(kind: &str, match_type: i8, name: Value) -> Value {
+        json!({"Components": [{"EntityType": kind, "MatchType": match_type, "Match": name}]})
+    }
     let user = of("user", 0, json!("alice"));
     let cases = [
         ("all", json!({"Components": []})),

@@ -78,8 +78,7 @@ fn describe(session: &mut Session) -> Result<()> {
 fn incremental(session: &mut Session) -> Result<()> {
     let api = ApiKey::IncrementalAlterConfigs;
     let of = |kind: i8, name: &str, configs: &[(&str, i8, Value)]| {
-        let one = |(name, operation, value): &(&str, i8, Value)| json!({"Name": name, "ConfigOperation": operation, "Value": value});
-        let configs: Vec<_> = configs.iter().map(one).collect();
+        let configs: Vec<_> = configs.iter().map(operation).collect();
         json!({"Resources": [{"ResourceType": kind, "ResourceName": name, "Configs": configs}]})
     };
     let set = |key: &str, value: &str| of(TOPIC, TUNED, &[(key, SET, json!(value))]);
@@ -136,6 +135,10 @@ fn incremental(session: &mut Session) -> Result<()> {
         &of(TOPIC, ABSENT, &[("retention.ms", SET, json!("1"))]),
     )?;
     session.denied(api, "a broker", &of(BROKER, "$broker", &[("num.io.threads", SET, json!("8"))]))
+}
+
+fn operation((name, operation, value): &(&str, i8, Value)) -> Value {
+    json!({"Name": name, "ConfigOperation": operation, "Value": value})
 }
 
 fn alter(session: &mut Session) -> Result<()> {

@@ -166,7 +166,9 @@ fn fetch_sessions(session: &mut Session) -> Result<()> {
 }
 
 fn list_offsets(session: &mut Session) -> Result<()> {
-    let one = |partition: i32, epoch: i32, timestamp: i64| json!({"PartitionIndex": partition, "CurrentLeaderEpoch": epoch, "Timestamp": timestamp});
+    fn one(partition: i32, epoch: i32, timestamp: i64) -> Value {
+        json!({"PartitionIndex": partition, "CurrentLeaderEpoch": epoch, "Timestamp": timestamp})
+    }
     let of = |name: &str, partitions: &[Value]| {
         json!({"ReplicaId": -1, "TimeoutMs": 5000,
             "Topics": [{"Name": name, "Partitions": partitions}]})
@@ -238,7 +240,9 @@ fn leader_epochs(session: &mut Session) -> Result<()> {
 }
 
 fn producers(session: &mut Session) -> Result<()> {
-    let of = |name: &str, partitions: &[i32]| json!({"Topics": [{"Name": name, "PartitionIndexes": partitions}]});
+    fn of(name: &str, partitions: &[i32]) -> Value {
+        json!({"Topics": [{"Name": name, "PartitionIndexes": partitions}]})
+    }
     let cases = [
         ("no producers", of(ORDERS, &[0, 1])),
         ("unknown partitions", of(ORDERS, &[7, -1])),

@@ -122,7 +122,9 @@ fn alter_credentials(session: &mut Session) -> Result<()> {
             "SaltedPassword": "a salted password of 32 bytes..."})
     };
     let of = |upsertions: &[Value]| json!({"Upsertions": upsertions, "Deletions": []});
-    let delete = |name: &str, mechanism: i8| json!({"Upsertions": [], "Deletions": [{"Name": name, "Mechanism": mechanism}]});
+    fn delete(name: &str, mechanism: i8) -> Value {
+        json!({"Upsertions": [], "Deletions": [{"Name": name, "Mechanism": mechanism}]})
+    }
     let cases = [
         ("a user", of(&[credential("alice", 1, 4096)])),
         ("another mechanism", of(&[credential("alice", 2, 8192)])),

@@ -157,6 +157,10 @@ fn create_partitions(session: &mut Session) -> Result<()> {
     session.denied(ApiKey::CreatePartitions, "an unknown topic", &of(ABSENT, 3, Value::Null))
 }
 
+fn by_id(id: &str, name: Value) -> Value {
+    json!({"TimeoutMs": 10_000, "Topics": [{"Name": name, "TopicId": id}]})
+}
+
 fn delete_topics(session: &mut Session) -> Result<()> {
     for version in session.versions_of(ApiKey::DeleteTopics) {
         session.create_topics(&[(&format!("doomed-{version}"), 1)])?;
@@ -166,7 +170,6 @@ fn delete_topics(session: &mut Session) -> Result<()> {
         let topics: Vec<_> = names.iter().map(|name| json!({"Name": name})).collect();
         json!({"Topics": topics, "TopicNames": names, "TimeoutMs": 10_000})
     };
-    let by_id = |id: &str, name: Value| json!({"TimeoutMs": 10_000, "Topics": [{"Name": name, "TopicId": id}]});
     session.denied(ApiKey::DeleteTopics, "a topic", &of(&["doomed-$v"]))?;
     session.denied(ApiKey::DeleteTopics, "an unknown topic", &of(&[ABSENT]))?;
     let cases = [
