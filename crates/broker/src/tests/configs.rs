@@ -238,7 +238,7 @@ fn the_older_alteration_replaces_the_whole_configuration() {
     assert_eq!(shown(), both("5", "-1"));
     for (configs, refusal) in [
         ([("retention.ms", Some("week"))], ErrorCode::InvalidConfig),
-        ([("retention.ms", None)], ErrorCode::InvalidConfig),
+        ([("retention.ms", None)], ErrorCode::InvalidRequest),
         ([("no.such.key", Some("1"))], ErrorCode::InvalidConfig),
     ] {
         assert_eq!(replace(TOPIC, "orders", &configs), refusal, "{configs:?}");

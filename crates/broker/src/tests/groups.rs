@@ -49,21 +49,13 @@ fn of_two(world: &World) -> (JoinGroupResponse, JoinGroupResponse) {
     assert_eq!(first.generation_id, second.generation_id);
     assert_eq!((&first.leader, &second.leader), (&first.member_id, &first.member_id));
     assert_eq!((first.members.len(), second.members.len()), (2, 0));
-    let waiting = world.begin(5, &in_protocol(sync(GROUP, &second, &second.member_id, &[])));
+    let waiting = world.begin(5, &sync(GROUP, &second, &second.member_id, &[]));
     let shares =
         [(first.member_id.as_str(), "share one"), (second.member_id.as_str(), "share two")];
-    let one = world.ask(&in_protocol(sync(GROUP, &first, &first.member_id, &shares)));
+    let one = world.ask(&sync(GROUP, &first, &first.member_id, &shares));
     let two = world.finish::<SyncGroupRequest>(waiting);
     assert_eq!((one.assignment, two.assignment), ("share one".into(), "share two".into()));
     (first, second)
-}
-
-fn in_protocol(request: SyncGroupRequest) -> SyncGroupRequest {
-    SyncGroupRequest {
-        protocol_type: Some("consumer".to_owned()),
-        protocol_name: Some("range".to_owned()),
-        ..request
-    }
 }
 
 fn leave(world: &World, member: &JoinGroupResponse) -> ErrorCode {
@@ -91,6 +83,22 @@ fn delete(world: &World, group: &str) -> ErrorCode {
     let request =
         DeleteGroupsRequest { groups_names: vec![group.to_owned()], ..Default::default() };
     code(world.ask(&request).results[0].error_code)
+}
+
+#[test]
+fn a_group_that_does_not_exist_has_none_of_the_members_that_leave_it() {
+    let world = World::new();
+    let member = JoinGroupResponse { member_id: "absent".to_owned(), ..Default::default() };
+    assert_eq!(leave(&world, &member), ErrorCode::UnknownMemberId);
+}
+
+#[test]
+fn a_sync_has_to_name_the_protocol_from_version_5_on() {
+    let world = World::new();
+    let request = SyncGroupRequest { group_id: GROUP.to_owned(), ..SyncGroupRequest::default() };
+    let refusal = |version| code(world.ask_in(version, &request).error_code);
+    assert_eq!(refusal(4), ErrorCode::UnknownMemberId);
+    assert_eq!(refusal(5), ErrorCode::InconsistentGroupProtocol);
 }
 
 #[test]

@@ -284,6 +284,8 @@ pub(super) fn sync(
         group_id: group.to_owned(),
         generation_id: joined.generation_id,
         member_id: member.to_owned(),
+        protocol_type: Some("consumer".to_owned()),
+        protocol_name: Some("range".to_owned()),
         assignments: assignments.collect(),
         ..SyncGroupRequest::default()
     }

@@ -111,9 +111,10 @@ fn client_of_another_cluster_must_rebootstrap() {
     };
     assert_eq!(asked(here.as_deref(), NODE_ID), ErrorCode::None);
     assert_eq!(asked(here.as_deref(), NODE_ID + 1), ErrorCode::RebootstrapRequired);
-    assert_eq!(asked(here.as_deref(), -1), ErrorCode::RebootstrapRequired);
     assert_eq!(asked(Some("another cluster"), NODE_ID), ErrorCode::RebootstrapRequired);
-    assert_eq!(asked(None, NODE_ID + 1), ErrorCode::None, "without a cluster, no node is compared");
+    assert_eq!(asked(None, -1), ErrorCode::None);
+    assert_eq!(asked(None, NODE_ID), ErrorCode::InvalidRequest, "a node without a cluster");
+    assert_eq!(asked(here.as_deref(), -1), ErrorCode::InvalidRequest, "a cluster without a node");
 }
 
 /// librdkafka takes a broker whose Produce begins above 0 for one that cannot compress.
