@@ -126,7 +126,7 @@ fn unserved(kafka: &Advertised, ours: &Advertised, address: &str) -> Result<Vec<
         let answer = wire::Client::new("127.0.0.1", address)?.call(api, versions.max, &[])?;
         let name = format!("{api} is not served and closes the connection");
         checks.push(Check::new(&name, answer.is_none(), "it is answered"));
-        let name = format!("the page says what lacks without {api}");
+        let name = format!("the page says what is missing without {api}");
         checks.push(Check::new(&name, document::explains(api), "no row of UNSERVED"));
     }
     for (key, versions) in ours {

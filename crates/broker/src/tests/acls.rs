@@ -6,8 +6,8 @@ use moldau_protocol::messages::alter_user_scram_credentials_request::{
 };
 use moldau_protocol::messages::create_acls_request::AclCreation;
 use moldau_protocol::messages::delete_acls_request::DeleteAclsFilter;
-use moldau_protocol::messages::describe_user_scram_credentials_request::UserName;
 use moldau_protocol::messages::describe_client_quotas_request::ComponentData;
+use moldau_protocol::messages::describe_user_scram_credentials_request::UserName;
 use moldau_protocol::messages::{
     AlterUserScramCredentialsRequest, CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest,
     DescribeAclsResponse, DescribeClientQuotasRequest, DescribeUserScramCredentialsRequest,
@@ -380,7 +380,9 @@ fn a_filter_for_quotas_that_cannot_be_is_refused() {
             ..ComponentData::default()
         });
         let components = components.collect();
-        code(world.ask(&DescribeClientQuotasRequest { components, ..Default::default() }).error_code)
+        code(
+            world.ask(&DescribeClientQuotasRequest { components, ..Default::default() }).error_code,
+        )
     };
     let (user, address) = (("user", 0, Some("alice")), ("ip", 0, Some("127.0.0.1")));
     assert_eq!(refusal(&[user, ("client-id", 2, None)]), ErrorCode::None);

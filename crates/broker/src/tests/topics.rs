@@ -223,7 +223,7 @@ fn validating_a_topic_creates_nothing() {
     let response = world.ask(&request);
     assert_eq!(code(response.topics[0].error_code), ErrorCode::None);
     assert_eq!(response.topics[0].num_partitions, 4);
-    assert_eq!(code(response.topics[0].error_code), ErrorCode::TopicAlreadyExists);
+    assert_eq!(code(response.topics[1].error_code), ErrorCode::TopicAlreadyExists);
     assert_eq!(names(&world), ["orders"]);
 }
 

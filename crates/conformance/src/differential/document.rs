@@ -10,37 +10,39 @@ use super::session::Advertised;
 
 const HEAD: &str = "# Compatibility with Apache Kafka
 
-The broker is compared with Apache Kafka 4.4.0. `cargo run -p moldau-conformance --bin
-moldau-differential -- --write` writes this page: it asks both servers which APIs and versions they
-have, sends the same requests to both in every version that they share, good and bad ones and ones
-without rights, and compares the answers field by field. Addresses, generated ids, times, sizes and
-the wording of error messages may differ. `cargo xtask test` fails if anything else does that is not
-listed here, or if something listed here no longer does.
+The reference is Apache Kafka 4.4.0. A test sends the same requests to both brokers, in every version
+that both have: valid and invalid requests, with and without access rights. It compares the responses
+field by field. Addresses, generated ids, times, sizes and the wording of error messages may differ.
+The tables list all other differences.
+
+`cargo run -p moldau-conformance --bin moldau-differential -- --write` writes this page from what both
+brokers advertise and from the table of differences in the test. `cargo xtask test` fails if a
+difference is not listed, or if a listed difference no longer exists.
 
 ## APIs
 
-`same`: every version that Kafka has. `not compared`: served, but no request is sent to both yet.
+`same`: every version that Kafka has. `not compared`: served, but the test has no request for it.
 
 | API | key | Kafka 4.4 | Moldau | status | differences |
 |---|---|---|---|---|---|
 ";
 
 const UNSERVED_HEAD: &str = "
-## What is not served
+## APIs that are not served
 
-The broker does not advertise these APIs, so clients know before they ask. A request that is sent
-all the same closes the connection, as any request of an unknown API does.
+The broker does not advertise these APIs. Clients read that from ApiVersions before they use one. The
+broker closes the connection on such a request, as on a request of any unknown API.
 
 | APIs | what is missing | what a client sees |
 |---|---|---|
 ";
 
 const TAIL: &str = "
-Records are compared by another program, `moldau-odd-produces`, and rights by
-`moldau-authorization`.
+`moldau-odd-produces` compares the treatment of invalid record batches, `moldau-authorization` the
+access rights of each API.
 ";
 
-/// APIs of Kafka that may not be served: what is missing then, and what a client sees.
+/// What is missing without APIs of Kafka, and what a client sees.
 const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
     (
         &[ApiKey::ConsumerGroupHeartbeat, ApiKey::ConsumerGroupDescribe],
@@ -129,7 +131,7 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
     ),
 ];
 
-/// Whether the page says what lacks without an API.
+/// Whether the page says what is missing without an API.
 pub(super) fn explains(api: ApiKey) -> bool {
     UNSERVED.iter().any(|(apis, ..)| apis.contains(&api))
 }
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn only_what_is_not_served_is_explained() {
         let page = sample();
-        let (_, unserved) = page.split_once("## What is not served").unwrap();
+        let (_, unserved) = page.split_once("## APIs that are not served").unwrap();
         assert!(unserved.contains("| ShareFetch | share groups"), "{unserved}");
         assert!(!unserved.contains("ConsumerGroupHeartbeat"), "{unserved}");
         assert!(explains(ApiKey::ShareFetch) && !explains(ApiKey::Produce));

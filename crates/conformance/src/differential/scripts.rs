@@ -30,8 +30,8 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     groups::run(session)?;
     offsets::run(session)?;
     transactions::run(session)?;
-    security::run(session)?;
     cluster::run(session)?;
+    security::run(session)?;
     malformed::run(session)
 }
 

@@ -111,7 +111,8 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics", " <no id>", "null <no id>"),
             ("ErrorCode", "-1", "0"),
         ],
-        reason: "one topic is refused with UNKNOWN_TOPIC_ID; Kafka refuses the whole request",
+        reason: "a topic without name and id gets UNKNOWN_TOPIC_ID; Kafka refuses the whole \
+                 request",
     },
     Difference {
         api: ApiKey::DescribeTopicPartitions,
@@ -153,21 +154,14 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.ErrorCode", "-1", "17"),
             ("Topics.TopicAuthorizedOperations", "-2147483648", "3576"),
         ],
-        reason: "an empty name is INVALID_TOPIC_EXCEPTION; Kafka says UNKNOWN_SERVER_ERROR",
-    },
-    Difference {
-        api: ApiKey::DescribeTopicPartitions,
-        cases: &["no rights: all"],
-        versions: (0, 0),
-        fields: &[("Topics", "__consumer_offsets*", "")],
-        reason: "names of topics are not shown to those who may not describe them",
+        reason: "an empty name is INVALID_TOPIC_EXCEPTION; Kafka returns UNKNOWN_SERVER_ERROR",
     },
     Difference {
         api: ApiKey::FindCoordinator,
         cases: &["a group", "a transaction", "an empty group", "an empty transaction"],
         versions: (1, 3),
         fields: &[("ErrorMessage", "<text>", "")],
-        reason: "there is no sentence beside a success; Kafka writes NONE before version 4",
+        reason: "ErrorMessage is empty on success; Kafka sends NONE before version 4",
     },
     Difference {
         api: ApiKey::CreateAcls,
@@ -180,7 +174,7 @@ pub(super) const ROWS: &[Difference] = &[
         ],
         versions: (1, 3),
         fields: &[("Results.ErrorCode", "-1", "42")],
-        reason: "a list with a pattern that only filters can have is INVALID_REQUEST; Kafka says \
+        reason: "types for filters only (ANY, MATCH) are INVALID_REQUEST; Kafka returns \
                  UNKNOWN_SERVER_ERROR",
     },
     Difference {
@@ -202,8 +196,8 @@ pub(super) const ROWS: &[Difference] = &[
         cases: &["a pattern of type 9", "a resource of type 99", "operation 99", "permission 9"],
         versions: (1, 3),
         fields: &[("ErrorCode", "0", "42"), ("ErrorMessage", "", "<text>")],
-        reason: "an unknown number in a filter is INVALID_REQUEST; Kafka finds nothing and \
-                 reports no error",
+        reason: "an unknown type in a filter is INVALID_REQUEST; Kafka returns an empty list \
+                 without an error",
     },
     Difference {
         api: ApiKey::DeleteAcls,
@@ -214,14 +208,12 @@ pub(super) const ROWS: &[Difference] = &[
     },
 ];
 
-const FEATURES: &str = "the table above lists the APIs; of the features there is \
-     transaction.version only";
+const FEATURES: &str = "this table lists the APIs; the only feature is transaction.version";
 
-const BY_ID: &str = "topics can be asked for by id from version 10 on, since the field is there; \
-     Kafka refuses that before version 12";
+const BY_ID: &str = "topic ids work from version 10 on, which has the field; Kafka refuses them \
+     before version 12";
 
-const CURSOR: &str = "a cursor at a topic or partition that is not there goes on behind it, \
-     since a topic may be deleted between two pages; Kafka says INVALID_REQUEST";
+const CURSOR: &str = "a cursor at a missing topic or partition continues behind it, because a \
+     topic can be deleted between two pages; Kafka returns INVALID_REQUEST";
 
-const ZERO: &str = "the number 0, which means unknown, is INVALID_REQUEST; Kafka closes the \
-     connection";
+const ZERO: &str = "the type UNKNOWN (0) is INVALID_REQUEST; Kafka closes the connection";

@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Difference] = &[
         cases: &["a group twice"],
         versions: (0, 3),
         fields: &[("Results", "", "absent-group")],
-        reason: "each mention of a group is answered; Kafka answers once",
+        reason: "a group named twice is answered twice; Kafka answers once",
     },
     Difference {
         api: ApiKey::OffsetFetch,
@@ -56,7 +56,6 @@ pub(super) const ROWS: &[Difference] = &[
     },
 ];
 
-const ONCE: &str = "a name that stands twice in a request is answered once, so that an answer is \
-     bounded by what exists";
+const ONCE: &str = "a name given twice is answered once, to bound the response";
 
-const NO_GROUP: &str = "a join that is refused leaves no group behind; in Kafka an empty one stays";
+const NO_GROUP: &str = "a refused join creates no group; Kafka keeps an empty group";

@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Responses.Partitions.Records", "", "[0 to 1*"),
             ("Responses.Partitions.LogStartOffset", "-1", "0"),
         ],
-        reason: "a negative limit counts as 0; Kafka says UNKNOWN_SERVER_ERROR",
+        reason: "a negative limit counts as 0; Kafka returns UNKNOWN_SERVER_ERROR",
     },
     Difference {
         api: ApiKey::Fetch,
@@ -36,8 +36,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Responses.Partitions.LogStartOffset", "-1", "0"),
             ("Responses.Partitions.Records", "", "[0 to 1*"),
         ],
-        reason: "a consumer whose last epoch is ahead of the log is served; Kafka says \
-                 OFFSET_OUT_OF_RANGE",
+        reason: "a LastFetchedEpoch ahead of the log is ignored; Kafka returns OFFSET_OUT_OF_RANGE",
     },
     Difference {
         api: ApiKey::Fetch,
@@ -50,7 +49,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Responses.Partitions.LogStartOffset", "0", "-1"),
             ("Responses.Partitions.Records", "[0 to 1*", ""),
         ],
-        reason: "a negative epoch other than -1 is fenced; Kafka ignores it",
+        reason: "CurrentLeaderEpoch below -1 is fenced; Kafka ignores it",
     },
     Difference {
         api: ApiKey::Fetch,
@@ -60,7 +59,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Responses.Partitions.Records", "[2 to 3*", "[0 to 1*"),
             ("Responses.Partitions", "", "0"),
         ],
-        reason: "each mention of a partition is answered; Kafka answers the last one",
+        reason: "a partition named twice is answered twice; Kafka answers the last one",
     },
     Difference {
         api: ApiKey::Fetch,
@@ -102,7 +101,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.Partitions", "", "0"),
             ("Topics.Partitions.LeaderEpoch", "-1", "0"),
         ],
-        reason: "each mention of a partition is answered; Kafka says INVALID_REQUEST",
+        reason: "a partition named twice is answered twice; Kafka returns INVALID_REQUEST",
     },
     Difference {
         api: ApiKey::ListOffsets,
@@ -127,22 +126,21 @@ pub(super) const ROWS: &[Difference] = &[
         cases: &["a partition twice"],
         versions: (0, 0),
         fields: &[("Topics.Partitions", "0", "")],
-        reason: "a name that stands twice in a request is answered once, so that an answer is \
-                 bounded by what exists",
+        reason: "a name given twice is answered once, to bound the response",
     },
     Difference {
         api: ApiKey::DescribeProducers,
         cases: &["an empty name"],
         versions: (0, 0),
         fields: &[("Topics.Partitions.ErrorCode", "17", "3")],
-        reason: "an empty name is UNKNOWN_TOPIC_OR_PARTITION; Kafka says INVALID_TOPIC_EXCEPTION",
+        reason: "an empty name is UNKNOWN_TOPIC_OR_PARTITION; Kafka returns \
+                 INVALID_TOPIC_EXCEPTION",
     },
 ];
 
-const NO_PARTITIONS: &str = "a topic without partitions is answered without partitions; Kafka \
-     leaves it out";
+const NO_PARTITIONS: &str = "a topic without partitions is in the response; Kafka omits it";
 
-const ISOLATION: &str = "an unknown isolation level counts as READ_UNCOMMITTED; Kafka says \
+const ISOLATION: &str = "an unknown isolation level counts as READ_UNCOMMITTED; Kafka returns \
      UNKNOWN_SERVER_ERROR";
 
-const LOG_START: &str = "the start of the log stands beside OFFSET_OUT_OF_RANGE; Kafka says -1";
+const LOG_START: &str = "LogStartOffset is set with OFFSET_OUT_OF_RANGE; Kafka sends -1";

@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.Configs", "cleanup.policy*", ""),
             ("Topics.TopicId", "<id>", "<no id>"),
         ],
-        reason: "names that differ in dots and underscores only collide within a request too",
+        reason: "names that differ only in . and _ collide also within one request",
     },
     Difference {
         api: ApiKey::CreateTopics,
@@ -46,8 +46,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.ReplicationFactor", "-1", "1"),
             ("Topics.Configs", "", "cleanup.policy*"),
         ],
-        reason: "a topic is created before the answer, whatever the timeout; Kafka says \
-                 REQUEST_TIMED_OUT at once",
+        reason: "a negative timeout is ignored; Kafka returns REQUEST_TIMED_OUT at once",
     },
     Difference {
         api: ApiKey::CreateTopics,
@@ -93,7 +92,7 @@ pub(super) const ROWS: &[Difference] = &[
             ("Results.Configs.ConfigType", "3", "2"),
             ("Results.Configs.Documentation", "null", ""),
         ],
-        reason: "settings of the broker are shown as texts from its configuration, without \
+        reason: "broker keys have the type STRING, the source STATIC_BROKER_CONFIG and no \
                  documentation",
     },
     Difference {
@@ -105,16 +104,15 @@ pub(super) const ROWS: &[Difference] = &[
             ("Results.ErrorMessage", "", "<text>"),
             ("Results.Configs", "retention.ms", ""),
         ],
-        reason: "a resource that stands twice is described once, so that an answer is bounded by \
-                 what exists",
+        reason: "a resource given twice is described once, to bound the response",
     },
     Difference {
         api: ApiKey::DescribeConfigs,
         cases: &["all keys", "no keys"],
         versions: (1, 4),
         fields: &[("Results.Configs.ConfigSource", "3", "5")],
-        reason: "min.insync.replicas comes from the defaults; Kafka has a default for the cluster \
-                 (ELR)",
+        reason: "the source of min.insync.replicas is DEFAULT_CONFIG; Kafka has a default for the \
+                 cluster (ELR)",
     },
     Difference {
         api: ApiKey::DescribeConfigs,
@@ -125,20 +123,19 @@ pub(super) const ROWS: &[Difference] = &[
             ("Results.ErrorMessage", "", "<text>"),
             ("Results.Configs", "interval.ms*", ""),
         ],
-        reason: "there are no subscriptions to metrics of clients: INVALID_REQUEST; Kafka shows \
-                 their defaults",
+        reason: "there are no client metrics resources (INVALID_REQUEST); Kafka returns their \
+                 defaults",
     },
     Difference {
         api: ApiKey::IncrementalAlterConfigs,
         cases: &["operation -1", "operation 9"],
         versions: (0, 1),
         fields: &[("Responses.ErrorCode", "-1", "42")],
-        reason: "an unknown operation is INVALID_REQUEST; Kafka says UNKNOWN_SERVER_ERROR",
+        reason: "an unknown operation is INVALID_REQUEST; Kafka returns UNKNOWN_SERVER_ERROR",
     },
 ];
 
-const VALIDATED: &str = "a topic that is only validated has no id, and min.insync.replicas comes \
-     from the defaults; Kafka gives a random id, and its default for the cluster (ELR)";
+const VALIDATED: &str = "with validateOnly there is no topic id; Kafka sends a random one. The \
+     source of min.insync.replicas is DEFAULT_CONFIG; Kafka has a default for the cluster (ELR)";
 
-const INTERNAL: &str = "names of Kafka's internal topics are not for clients: \
-     INVALID_TOPIC_EXCEPTION";
+const INTERNAL: &str = "names of Kafka's internal topics are refused with INVALID_TOPIC_EXCEPTION";

@@ -74,7 +74,11 @@ fn filters() -> [(&'static str, Value); 16] {
         ("an unknown topic", changed("ResourceNameFilter", json!("unguarded"))),
         ("an empty name", changed("ResourceNameFilter", json!(""))),
         ("a pattern that matches any", changed("PatternTypeFilter", json!(1))),
-        ("a pattern that matches", changed("PatternTypeFilter", json!(2))),
+        // Without a principal it would match the lists of the administrator.
+        (
+            "a pattern that matches",
+            with(&changed("PatternTypeFilter", json!(2)), "PrincipalFilter", json!("User:alice")),
+        ),
         ("a pattern of type 0", changed("PatternTypeFilter", json!(0))),
         ("a pattern of type 9", changed("PatternTypeFilter", json!(9))),
         ("a resource of type 0", changed("ResourceTypeFilter", json!(0))),
