@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::differences::{Difference, is_so};
+use super::differences::{Difference, Found, is_so};
 use super::session::{Answer, Answers, Request};
 use super::tree::Tree;
 use crate::check::Check;
@@ -40,15 +40,6 @@ const IDENTITIES: &[&str] = &[
 
 /// Beyond this many characters the rest of a value is cut off in what is printed.
 const SHOWN_MAX: usize = 400;
-
-/// A field whose values differ.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
-    /// Names of fields, the outermost first, joined by dots.
-    pub(super) field: String,
-    pub(super) kafka: String,
-    pub(super) ours: String,
-}
 
 /// One check for each request and for each row of the table.
 pub(super) fn compare(kafka: &Answers, ours: &Answers, table: &[Difference]) -> Vec<Check> {

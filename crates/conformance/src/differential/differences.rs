@@ -8,8 +8,16 @@ mod transactions;
 
 use moldau_protocol::ApiKey;
 
-use super::compare::Found;
 use super::session::Request;
+
+/// A field whose values differ.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    /// Names of fields, the outermost first, joined by dots.
+    pub(super) field: String,
+    pub(super) kafka: String,
+    pub(super) ours: String,
+}
 
 /// What our broker answers otherwise in some cases.
 #[derive(Clone, Copy, Debug)]

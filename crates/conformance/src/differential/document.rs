@@ -10,13 +10,13 @@ use super::session::Advertised;
 
 const HEAD: &str = "# Compatibility with Apache Kafka
 
-The reference is Apache Kafka 4.4.0. A test sends the same requests to both brokers, in every version
-that both have: valid and invalid requests, with and without access rights. It compares the responses
-field by field. Addresses, generated ids, times, sizes and the wording of error messages may differ.
-The tables list all other differences.
+The reference is Apache Kafka 4.4.0. A test sends the same requests to both brokers, in every
+version that both have: valid and invalid requests, with and without access rights. It compares the
+responses field by field. Addresses, generated ids, times, sizes and the wording of error messages
+may differ. The tables list all other differences.
 
-`cargo run -p moldau-conformance --bin moldau-differential -- --write` writes this page from what both
-brokers advertise and from the table of differences in the test. `cargo xtask test` fails if a
+`cargo run -p moldau-conformance --bin moldau-differential -- --write` writes this page from what
+both brokers advertise and from the table of differences in the test. `cargo xtask test` fails if a
 difference is not listed, or if a listed difference no longer exists.
 
 ## APIs
@@ -30,8 +30,8 @@ difference is not listed, or if a listed difference no longer exists.
 const UNSERVED_HEAD: &str = "
 ## APIs that are not served
 
-The broker does not advertise these APIs. Clients read that from ApiVersions before they use one. The
-broker closes the connection on such a request, as on a request of any unknown API.
+The broker does not advertise these APIs. Clients read that from ApiVersions before they use one.
+The broker closes the connection on such a request, as on a request of any unknown API.
 
 | APIs | what is missing | what a client sees |
 |---|---|---|

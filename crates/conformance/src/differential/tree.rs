@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn json_becomes_the_message_that_it_describes() {
         let json = json!({"Topics": [{"Name": "a", "NumPartitions": -1, "Configs": [
-            {"Name": "k", "Value": null}]}], "TimeoutMs": "7", "ValidateOnly": true});
+            {"Name": "k", "Value": null}]}], "timeoutMs": "7", "validateOnly": true});
         for version in CreateTopicsRequest::VERSIONS.iter() {
             let body = encode(&Layout::of::<CreateTopicsRequest>(), version, &json).unwrap();
             let request = CreateTopicsRequest::from_bytes(&body.freeze(), version).unwrap();
