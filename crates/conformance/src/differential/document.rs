@@ -12,8 +12,8 @@ const HEAD: &str = "# Compatibility with Apache Kafka
 
 The reference is Apache Kafka 4.4.0. A test sends the same requests to both brokers, in every
 version that both have: valid and invalid requests, with and without access rights. It compares the
-responses field by field. Addresses, generated ids, times, sizes and the wording of error messages
-may differ. The tables list all other differences.
+responses field by field. Addresses, generated ids, times, sizes, the order of arrays and the
+wording of error messages may differ. The tables list all other differences that it found.
 
 `cargo run -p moldau-conformance --bin moldau-differential -- --write` writes this page from what
 both brokers advertise and from the table of differences in the test. `cargo xtask test` fails if a

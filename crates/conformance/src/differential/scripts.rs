@@ -32,7 +32,9 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     transactions::run(session)?;
     cluster::run(session)?;
     security::run(session)?;
-    malformed::run(session)
+    malformed::run(session)?;
+    // What was asked without rights was so to the end.
+    session.await_refusal()
 }
 
 /// A topic of two partitions, of which the first has records.

@@ -224,6 +224,11 @@ impl Session {
                 "Host": ADMINISTRATOR, "Operation": ALL, "PermissionType": ALLOW})
         };
         self.must(ApiKey::CreateAcls, &json!({"Creations": RESOURCES.map(one)}))?;
+        self.await_refusal()
+    }
+
+    /// Waits until the client without rights is refused.
+    pub(super) fn await_refusal(&mut self) -> Result<()> {
         let probe = json!({"Topics": [{"Name": PROBE}], "AllowAutoTopicCreation": false});
         std::mem::swap(&mut self.administrator, &mut self.stranger);
         let refused = |answer: &Tree| answer.codes().contains(&TOPIC_AUTHORIZATION_FAILED);
