@@ -290,7 +290,7 @@ impl Appends {
     }
 }
 
-/// The protocol of a producer's transactions, which goes by the version of its requests (KIP-890).
+/// The transaction protocol of a producer. The version of its requests determines it (KIP-890).
 fn transaction_version(version: i16) -> TransactionVersion {
     match version {
         IMPLICIT_ADD_SINCE.. => TransactionVersion::V2,
