@@ -259,8 +259,8 @@ pub(super) fn join(group: &str, member: &str) -> JoinGroupRequest {
     };
     JoinGroupRequest {
         group_id: group.to_owned(),
-        session_timeout_ms: 30_000,
-        rebalance_timeout_ms: 30_000,
+        session_timeout_ms: 1_500_000,
+        rebalance_timeout_ms: 1_500_000,
         member_id: member.to_owned(),
         protocol_type: "consumer".to_owned(),
         protocols: vec![protocol],
