@@ -1,4 +1,4 @@
-//! `cargo xtask simulate`: the seeded simulation of storage for as long as is wanted.
+//! `cargo xtask simulate`: a seeded simulation for as long as is wanted.
 //!
 //! The seeds run in portions on all processors; the test prints those that fail.
 
@@ -10,9 +10,21 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace;
 
+/// What is simulated.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Subject {
+    /// Storage on a disk that fails.
+    Storage,
+    /// Groups of the consumer protocol.
+    ConsumerGroups,
+}
+
 /// Which seeds, and for how long.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
+    /// What is simulated.
+    #[arg(long, value_enum, default_value = "storage")]
+    pub(crate) of: Subject,
     /// First seed.
     #[arg(long, default_value_t = 0)]
     pub(crate) from: u64,
@@ -26,7 +38,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
-    let mut build = test_of_storage();
+    let mut build = arguments.of.tests();
     if !build.arg("--no-run").status().context("cannot start cargo")?.success() {
         bail!("the simulation does not build");
     }
@@ -36,8 +48,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let is_late = || arguments.seconds.is_some_and(|limit| started.elapsed().as_secs() >= limit);
     while from < end && !is_late() {
         let count = PORTION.min(end - from);
-        let mut portion = test_of_storage();
-        portion.args([TEST, "--", "--nocapture"]);
+        let mut portion = arguments.of.tests();
+        portion.args([arguments.of.test(), "--", "--nocapture"]);
         portion.env(SEED, from.to_string()).env("MOLDAU_SIMULATION_COUNT", count.to_string());
         println!("seeds {from} to {}", from + count - 1);
         if !portion.status().context("cannot start the simulation")?.success() {
@@ -53,14 +65,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn test_of_storage() -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(workspace::root());
-    command.args(["test", "--quiet", "--package", "moldau-storage", "--test", "it"]);
-    command
+impl Subject {
+    /// The tests among which the simulation is.
+    fn tests(self) -> Command {
+        let package = match self {
+            Self::Storage => "moldau-storage",
+            Self::ConsumerGroups => "moldau-coordinator",
+        };
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(workspace::root());
+        command.args(["test", "--quiet", "--package", package, "--test", "it"]);
+        command
+    }
+
+    /// The name of the simulation.
+    fn test(self) -> &'static str {
+        match self {
+            Self::Storage => "storage_keeps_its_word_whatever_the_disk_does",
+            Self::ConsumerGroups => "random_lives_keep_the_promises_of_the_consumer_protocol",
+        }
+    }
 }
 
-const TEST: &str = "storage_keeps_its_word_whatever_the_disk_does";
 const SEED: &str = "MOLDAU_SIMULATION_SEED";
 /// Some seconds of work.
 const PORTION: u64 = 1_000;

@@ -19,6 +19,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use moldau_conformance::peers::Peers;
 
+use crate::simulate::Subject;
 use crate::{codegen, kubernetes, peers, simulate, tidy, workspace};
 
 /// Arguments of `cargo xtask test`.
@@ -65,6 +66,9 @@ const TEST_THREADS: &str = "3";
 
 /// Seeds of the simulation of storage with `--full`.
 const FULL_SEEDS: u64 = 20_000;
+
+/// Seeds of the simulation of consumer groups with `--full`.
+const FULL_GROUP_SEEDS: u64 = 10_000;
 
 /// Kills of the release binary on the disk that loses, with `--full`.
 const FULL_KILLS: &str = "500";
@@ -239,8 +243,10 @@ fn release_build() -> Result<Count> {
 }
 
 fn long_simulations() -> Result<Count> {
-    let arguments = simulate::Arguments { from: 0, count: FULL_SEEDS, seconds: None };
-    simulate::run(&arguments).map(|()| Count::ONE)
+    let of = |of, count| simulate::Arguments { of, from: 0, count, seconds: None };
+    simulate::run(&of(Subject::Storage, FULL_SEEDS))?;
+    simulate::run(&of(Subject::ConsumerGroups, FULL_GROUP_SEEDS))?;
+    Ok(Count { passed: 2, ..Count::default() })
 }
 
 fn documentation() -> Result<Count> {

@@ -63,10 +63,33 @@ struct Topics {
     metric_names: MetricNames,
     /// Partitions of all topics.
     partitions: u64,
+    /// Grows with every change.
+    version: u64,
+}
+
+/// The topics at one moment. Groups may be locked while it is held, never the other way round.
+pub(crate) struct CatalogView<'a>(&'a Topics);
+
+impl CatalogView<'_> {
+    /// A number that differs between any two states of the catalog.
+    pub(crate) fn version(&self) -> u64 {
+        self.0.version
+    }
+
+    /// The topic of a name.
+    pub(crate) fn by_name(&self, name: &str) -> Option<&Topic> {
+        self.0.by_name.get(name).map(Arc::as_ref)
+    }
+
+    /// Names of all topics.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.by_name.keys().map(Arc::as_ref)
+    }
 }
 
 impl Topics {
     fn put(&mut self, topic: Topic) -> Arc<Topic> {
+        self.version += 1;
         let topic = Arc::new(topic);
         self.by_name.insert(Arc::clone(&topic.name), Arc::clone(&topic));
         let before = self.by_id.insert(topic.id, Arc::clone(&topic));
@@ -80,6 +103,7 @@ impl Topics {
 
     fn remove(&mut self, id: Uuid) -> Option<Arc<Topic>> {
         let topic = self.by_id.remove(&id)?;
+        self.version += 1;
         self.by_name.remove(&topic.name);
         self.metric_names.remove(&topic.name);
         self.partitions -= u64::from(topic.partitions);
@@ -171,6 +195,11 @@ impl Catalog {
     /// The topic of an id.
     pub(crate) fn by_id(&self, id: Uuid) -> Option<Arc<Topic>> {
         self.read().by_id.get(&id).cloned()
+    }
+
+    /// Looks at the topics, which do not change meanwhile.
+    pub(crate) fn view<T>(&self, look: impl FnOnce(&CatalogView<'_>) -> T) -> T {
+        look(&CatalogView(&self.read()))
     }
 
     /// Every topic, in the order of names.

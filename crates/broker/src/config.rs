@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Settings of the group coordinator. The broker itself bounds the length of its records.
 pub use moldau_coordinator::Config as GroupSettings;
+/// Settings of the groups of the consumer protocol.
+pub use moldau_coordinator::ConsumerConfig as ConsumerGroupSettings;
 pub use moldau_coordinator::transactions::TransactionConfig as TransactionSettings;
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;
@@ -146,6 +148,29 @@ pub struct Advertised {
     pub port: u16,
 }
 
+/// Settings of groups of the consumer protocol under Kafka's names.
+fn consumer_group_configs(config: &ConsumerGroupSettings) -> Vec<(&'static str, String)> {
+    let names = config.assignors.iter().map(|assignor| assignor.name());
+    let (sessions, heartbeats) =
+        (&config.session_timeout_ms_range, &config.heartbeat_interval_ms_range);
+    let (intervals, own) = (&config.assignment_interval_ms_range, &config.settings);
+    vec![
+        ("group.consumer.assignment.interval.ms", own.assignment_interval_ms.to_string()),
+        ("group.consumer.assignors", names.collect::<Vec<_>>().join(",")),
+        ("group.consumer.heartbeat.interval.ms", own.heartbeat_interval_ms.to_string()),
+        ("group.consumer.max.assignment.interval.ms", intervals.end().to_string()),
+        ("group.consumer.max.heartbeat.interval.ms", heartbeats.end().to_string()),
+        ("group.consumer.max.session.timeout.ms", sessions.end().to_string()),
+        ("group.consumer.max.size", config.group_size_max.to_string()),
+        ("group.consumer.migration.policy", "disabled".to_owned()),
+        ("group.consumer.min.assignment.interval.ms", intervals.start().to_string()),
+        ("group.consumer.min.heartbeat.interval.ms", heartbeats.start().to_string()),
+        ("group.consumer.min.session.timeout.ms", sessions.start().to_string()),
+        ("group.consumer.regex.refresh.interval.ms", config.regex_refresh_interval_ms.to_string()),
+        ("group.consumer.session.timeout.ms", own.session_timeout_ms.to_string()),
+    ]
+}
+
 impl Config {
     pub(crate) fn memory_plan(&self) -> MemoryPlan {
         MemoryPlan::new(self.memory_bytes, self.tail_cache_bytes)
@@ -189,6 +214,7 @@ impl Config {
             ("group.max.session.timeout.ms", groups.session_timeout_ms_max.to_string()),
             ("group.max.size", groups.group_size_max.to_string()),
             ("group.min.session.timeout.ms", groups.session_timeout_ms_min.to_string()),
+            ("group.coordinator.rebalance.protocols", "classic,consumer".to_owned()),
             (
                 "listeners",
                 self.listeners.iter().map(ListenerConfig::url).collect::<Vec<_>>().join(","),
@@ -210,6 +236,7 @@ impl Config {
             ("transaction.max.timeout.ms", self.transactions.timeout_ms_max.to_string()),
             ("transactional.id.expiration.ms", self.transactions.id_expiration_ms.to_string()),
         ];
+        configs.extend(consumer_group_configs(&groups.consumer));
         if let Some(authorization) = &self.authorization {
             let users: Vec<_> = authorization.super_users.iter().map(ToString::to_string).collect();
             let allow = authorization.allow_everyone_if_no_acl_found.to_string();

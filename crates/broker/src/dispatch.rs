@@ -135,6 +135,10 @@ static APIS: &[Api] = apis! {
         typed!(DescribeTransactionsRequest, api::describe_transactions::describe);
     ListTransactions 0..=2 [TransactionalId Describe]
         typed!(ListTransactionsRequest, api::describe_transactions::list);
+    ConsumerGroupHeartbeat 0..=1 [Group Read, Topic Describe]
+        typed!(ConsumerGroupHeartbeatRequest, api::consumer_groups::heartbeat);
+    ConsumerGroupDescribe 0..=1 [Group Describe, Topic Describe]
+        typed!(ConsumerGroupDescribeRequest, api::consumer_groups::describe);
     DescribeTopicPartitions 0..=0 [Topic Describe]
         typed!(DescribeTopicPartitionsRequest, api::describe_topic_partitions::handle);
 };

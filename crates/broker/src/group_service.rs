@@ -7,7 +7,9 @@ use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use moldau_coordinator::{Effects, GroupRecord, Groups, Reply, Token, TopicOffsets};
+use moldau_coordinator::{
+    Effects, GroupOverrides, GroupRecord, Groups, Reply, Token, TopicOffsets,
+};
 use moldau_protocol::ErrorCode;
 use moldau_storage::{AppendError, Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
@@ -103,6 +105,30 @@ impl GroupService {
             }
             Ok(parked.reply)
         })
+    }
+
+    /// Changes what a group overrides of the configuration; it holds once the returned position is
+    /// durable.
+    ///
+    /// # Errors
+    /// What `change` says, more groups than there may be, or a journal that takes nothing.
+    pub(crate) fn configure(
+        &self,
+        storage: &Storage,
+        group_id: &str,
+        change: impl FnOnce(&mut GroupOverrides) -> Result<(), Refusal>,
+    ) -> Result<Lsn, Refusal> {
+        let mut inner = lock(&self.inner);
+        inner.catch_up(storage)?;
+        let mut overrides = inner.groups.overrides(group_id);
+        change(&mut overrides)?;
+        let Some(record) = inner.groups.configure(group_id, overrides) else {
+            let message = "as many groups have a configuration as there may be groups";
+            return Err(Refusal::new(ErrorCode::PolicyViolation, message));
+        };
+        inner.unwritten.push_back(record);
+        inner.catch_up(storage)?;
+        inner.written.ok_or_else(|| Refusal::new(ErrorCode::UnknownServerError, "nothing written"))
     }
 
     /// Reads the state without changing it.

@@ -67,11 +67,12 @@ mod transaction_service;
 #[doc(hidden)]
 pub use authorizer::Decisions;
 pub use config::{
-    Advertised, AuthorizationSettings, Config, GroupSettings, ListenerConfig, STANDARD_AUTHORIZER,
-    SaslListener, TransactionSettings,
+    Advertised, AuthorizationSettings, Config, ConsumerGroupSettings, GroupSettings,
+    ListenerConfig, STANDARD_AUTHORIZER, SaslListener, TransactionSettings,
 };
 pub use error::Error;
 pub use memory_plan::MEMORY_BYTES_MIN;
+pub use moldau_coordinator::Assignor;
 pub use moldau_protocol::Uuid;
 pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
 pub use repair::Repair;

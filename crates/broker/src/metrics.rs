@@ -1,5 +1,6 @@
 //! What the admin port reports: counters of the broker, of its connections and of its journal.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +47,7 @@ impl Collector for Reading {
         self.encode_requests(&mut encoder)?;
         self.encode_refusals(&mut encoder)?;
         self.encode_memory(&mut encoder)?;
+        self.encode_groups(&mut encoder)?;
         for (name, help, value) in self.counters() {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(
@@ -124,6 +126,34 @@ impl Reading {
                 let counter = ConstCounter::new(field(reading));
                 counter.encode(family.encode_family(&[("use", *of)])?)?;
             }
+        }
+        Ok(())
+    }
+
+    fn encode_groups(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let mut counts: BTreeMap<_, (i64, i64)> = BTreeMap::new();
+        self.state.groups.view(|groups| {
+            for (group_type, state, members) in groups.sizes() {
+                let (groups, all_members) =
+                    counts.entry((group_type.name(), state.name())).or_default();
+                *groups += 1;
+                *all_members += i64::try_from(members).unwrap_or(i64::MAX);
+            }
+        });
+        let kind = ConstGauge::new(0_i64).metric_type();
+        let help = "Consumer groups, by protocol and state";
+        let mut family = encoder.encode_descriptor("groups", help, None, kind)?;
+        for ((protocol, state), (groups, _)) in &counts {
+            let gauge = ConstGauge::new(*groups);
+            let labels = [("protocol", *protocol), ("state", *state)];
+            gauge.encode(family.encode_family(&labels)?)?;
+        }
+        let help = "Members of consumer groups, by protocol and state of their group";
+        let mut family = encoder.encode_descriptor("group_members", help, None, kind)?;
+        for ((protocol, state), (_, members)) in &counts {
+            let gauge = ConstGauge::new(*members);
+            let labels = [("protocol", *protocol), ("state", *state)];
+            gauge.encode(family.encode_family(&labels)?)?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod authentication;
 mod authorization;
 mod compaction;
 mod configs;
+mod consumer_groups;
 mod fetch;
 mod fetch_cold;
 mod fetch_limits;

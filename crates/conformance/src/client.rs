@@ -51,6 +51,8 @@ pub enum Scenario {
     Compacted,
     /// Transactions that are committed, aborted, left open and fenced.
     Transactions,
+    /// Groups of the consumer protocol: members come and go, static ones, patterns, configurations.
+    ConsumerProtocol,
     /// Kafka Streams loses its local state and restores it from a changelog.
     Streams,
     /// A topic of a million partitions, created, described, written to, read and deleted.
@@ -59,7 +61,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -71,6 +73,7 @@ impl Scenario {
         Self::Offsets,
         Self::Compacted,
         Self::Transactions,
+        Self::ConsumerProtocol,
         Self::Streams,
         Self::LargeTopic,
     ];
@@ -85,6 +88,7 @@ impl Scenario {
             Self::Offsets => "offsets",
             Self::Compacted => "compacted",
             Self::Transactions => "transactions",
+            Self::ConsumerProtocol => "kip-848",
             Self::Streams => "streams",
             Self::LargeTopic => "large-topic",
         }
@@ -98,6 +102,7 @@ impl Scenario {
             Self::Compacted | Self::Transactions => {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
+            Self::ConsumerProtocol => matches!(library, Library::Java | Library::Librdkafka),
             Self::Streams | Self::LargeTopic => library == Library::Java,
             _ => true,
         }

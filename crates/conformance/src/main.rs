@@ -23,8 +23,8 @@ struct Arguments {
     #[arg(long)]
     program: Vec<String>,
 
-    /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, streams,
-    /// large-topic, or a family of tools.
+    /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, kip-848,
+    /// streams, large-topic, or a family of tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -110,9 +110,15 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
         .filter(|(library, scenario)| scenario.is_for(*library))
         .map(|(library, scenario)| Cell::Client(library, scenario));
     let is_long = |cell: &Cell| {
-        [Scenario::Group, Scenario::Compacted, Scenario::Streams, Scenario::LargeTopic]
-            .iter()
-            .any(|scenario| cell.scenario() == scenario.name())
+        [
+            Scenario::Group,
+            Scenario::ConsumerProtocol,
+            Scenario::Compacted,
+            Scenario::Streams,
+            Scenario::LargeTopic,
+        ]
+        .iter()
+        .any(|scenario| cell.scenario() == scenario.name())
     };
     let (long, rest): (Vec<Cell>, Vec<Cell>) = clients.partition(is_long);
     let chosen = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);

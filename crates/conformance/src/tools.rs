@@ -45,6 +45,8 @@ pub enum Family {
     LogDirs,
     /// kafka-consumer-groups: list, describe, reset and delete offsets, delete.
     Groups,
+    /// kafka-consumer-groups with a group of the consumer protocol, and kafka-configs with one.
+    ConsumerProtocol,
     /// kafka-get-offsets and kafka-delete-records.
     Records,
     /// kafka-console-producer and kafka-console-consumer.
@@ -64,6 +66,7 @@ impl Family {
             Self::ConfigSession => "config-steps",
             Self::LogDirs => "log-dirs",
             Self::Groups => "groups",
+            Self::ConsumerProtocol => "groups-848",
             Self::Records => "records",
             Self::Console => "console",
             Self::ApiVersions => "api-versions",
@@ -104,6 +107,7 @@ impl<'a> Tools<'a> {
             Family::ConfigSession => self.config_session()?,
             Family::LogDirs => self.log_dirs()?,
             Family::Groups => self.groups()?,
+            Family::ConsumerProtocol => self.consumer_protocol()?,
             Family::Records => self.records()?,
             Family::Console => self.console()?,
             Family::ApiVersions => self.api_versions()?,
@@ -216,6 +220,47 @@ impl<'a> Tools<'a> {
         // A group whose last offset is deleted while it has no member exists no longer.
         let gone = deleted.stdout.contains(&row) || deleted.stdout.contains("GroupIdNotFound");
         self.check("it is deleted", gone, &deleted.stdout);
+        let listed = self.tool(GROUPS, &["--list"])?;
+        self.lacks("a deleted group is not listed", &listed, group);
+        Ok(())
+    }
+
+    fn consumer_protocol(&mut self) -> Result<()> {
+        let group = self.topic;
+        self.create_topic(1)?;
+        self.produce("a:1\nb:2\nc:3\n")?;
+        let read = ["--topic", group, "--group", group, "--from-beginning", "--max-messages", "3"];
+        let protocol = ["--consumer-property", "group.protocol=consumer"];
+        let consumed = self.tool(CONSOLE_CONSUMER, &[&read[..], &protocol].concat())?;
+        self.check("a group reads", consumed.stdout.contains('3'), &consumed.explanation());
+        let listed = self.tool(GROUPS, &["--list", "--type", "consumer"])?;
+        self.shows("the group is listed by its type", &listed, group);
+        let listed = self.tool(GROUPS, &["--list", "--type", "classic"])?;
+        self.lacks("it is not listed by another type", &listed, group);
+        let described = self.tool(GROUPS, &["--describe", "--group", group])?;
+        self.has_row("its lag is zero", &described, &[group, group, "0", "-", "3", "3", "0"]);
+        let state = ["--describe", "--group", group, "--state", "--verbose"];
+        let state = self.tool(GROUPS, &state)?;
+        self.shows("it is empty", &state, "Empty");
+        self.shows("it has its assignor", &state, "uniform");
+        let members = ["--describe", "--group", group, "--members", "--verbose"];
+        let members = self.tool(GROUPS, &members)?;
+        self.shows("it has no members", &members, "has no active members");
+        let entity = ["--entity-type", "groups", "--entity-name", group];
+        let set = "consumer.session.timeout.ms=50000";
+        let altered =
+            self.tool(CONFIGS, &[&["--alter", "--add-config", set][..], &entity].concat())?;
+        self.shows("a config of the group is set", &altered, "Completed updating config");
+        let shown = self.tool(CONFIGS, &[&["--describe"][..], &entity].concat())?;
+        self.shows("it is described", &shown, set);
+        let wrong = ["--alter", "--add-config", "consumer.session.timeout.ms=1"];
+        let refused = self.tool(CONFIGS, &[&wrong[..], &entity].concat())?;
+        self.check("a timeout out of bounds is refused", !refused.success(), &refused.stdout);
+        let valid = self.tool(GROUPS, &["--validate-regex", "orders-[0-9]+"])?;
+        self.shows("an expression is valid", &valid, "valid");
+        let deleted = self.tool(GROUPS, &["--delete", "--group", group])?;
+        let row = format!("Deletion of requested consumer groups ('{group}') was successful");
+        self.shows("it is deleted", &deleted, &row);
         let listed = self.tool(GROUPS, &["--list"])?;
         self.lacks("a deleted group is not listed", &listed, group);
         Ok(())

@@ -1,5 +1,9 @@
 //! Settings of the group coordinator and the limits that keep its memory bounded.
 
+use std::ops::RangeInclusive;
+
+use crate::consumer::Assignor;
+
 /// Settings of [`Groups`](crate::Groups), named after Kafka's broker configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -12,6 +16,8 @@ pub struct Config {
     pub session_timeout_ms_max: i32,
     /// `group.max.size`: members of one group.
     pub group_size_max: usize,
+    /// Groups of the consumer protocol.
+    pub consumer: ConsumerConfig,
     /// Groups that may exist at once; a request that would create one more is refused.
     pub groups_max: usize,
     /// `offset.metadata.max.bytes`: length of the text that a commit may carry per partition.
@@ -23,6 +29,40 @@ pub struct Config {
     pub offsets_retention_ms: i64,
     /// `offsets.retention.check.interval.ms`: how often expired offsets are looked for.
     pub offsets_retention_check_interval_ms: i64,
+}
+
+/// Settings of the groups of the consumer protocol (KIP-848).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerConfig {
+    /// Those that a group may override.
+    pub settings: GroupSettings,
+    /// `group.consumer.min.session.timeout.ms` and `group.consumer.max.session.timeout.ms`: what a
+    /// group may set.
+    pub session_timeout_ms_range: RangeInclusive<i32>,
+    /// `group.consumer.min.heartbeat.interval.ms` and `group.consumer.max.heartbeat.interval.ms`.
+    pub heartbeat_interval_ms_range: RangeInclusive<i32>,
+    /// `group.consumer.min.assignment.interval.ms` and
+    /// `group.consumer.max.assignment.interval.ms`.
+    pub assignment_interval_ms_range: RangeInclusive<i32>,
+    /// `group.consumer.max.size`: members of one group.
+    pub group_size_max: usize,
+    /// `group.consumer.assignors`: what members may ask for; the first is the default.
+    pub assignors: Vec<Assignor>,
+    /// `group.consumer.regex.refresh.interval.ms`: how often the topics of regular expressions are
+    /// looked for again, for topics that a client may describe since.
+    pub regex_refresh_interval_ms: i32,
+}
+
+/// Settings that a group of the consumer protocol may override.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// `group.consumer.session.timeout.ms`: a member without a heartbeat for so long is put out.
+    pub session_timeout_ms: i32,
+    /// `group.consumer.heartbeat.interval.ms`: how often members send heartbeats.
+    pub heartbeat_interval_ms: i32,
+    /// `group.consumer.assignment.interval.ms`: the least time between two target assignments, so
+    /// that members who come together are assigned together.
+    pub assignment_interval_ms: i32,
 }
 
 /// Default of [`Config::group_size_max`]. Kafka has no limit by default; a rebalance holds the
@@ -56,6 +96,34 @@ pub const NAME_BYTES_MAX: usize = 32_767;
 /// Partitions for which one group may hold committed offsets.
 pub const OFFSETS_PER_GROUP_MAX: usize = 1_000_000;
 
+/// Bytes of the names and expressions that one member of the consumer protocol may subscribe to.
+pub const SUBSCRIPTION_BYTES_MAX: usize = MEMBER_METADATA_BYTES_MAX;
+
+impl Config {
+    /// The assignor of groups whose members ask for none.
+    pub(crate) fn default_assignor(&self) -> Assignor {
+        self.consumer.assignors.first().copied().unwrap_or(Assignor::Uniform)
+    }
+}
+
+impl Default for ConsumerConfig {
+    fn default() -> Self {
+        Self {
+            settings: GroupSettings {
+                session_timeout_ms: 45_000,
+                heartbeat_interval_ms: 5_000,
+                assignment_interval_ms: 1_000,
+            },
+            session_timeout_ms_range: 45_000..=60_000,
+            heartbeat_interval_ms_range: 5_000..=15_000,
+            assignment_interval_ms_range: 0..=15_000,
+            group_size_max: GROUP_SIZE_MAX,
+            assignors: vec![Assignor::Uniform, Assignor::Range],
+            regex_refresh_interval_ms: 600_000,
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -63,6 +131,7 @@ impl Default for Config {
             session_timeout_ms_min: 6_000,
             session_timeout_ms_max: 1_800_000,
             group_size_max: GROUP_SIZE_MAX,
+            consumer: ConsumerConfig::default(),
             groups_max: GROUPS_MAX,
             offset_metadata_bytes_max: 4_096,
             record_bytes_max: RECORD_BYTES_MAX,

@@ -18,15 +18,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use moldau_protocol::ErrorCode;
 
-use crate::config::Config;
+use crate::config::{Config, GroupSettings};
+use crate::group_config::{self, GroupOverrides};
 use crate::offsets::Offsets;
 use crate::record::{GroupMetadata, GroupRecord};
 use crate::reply::{Effects, GroupDescription, GroupState, MemberDescription, Reply};
 use crate::request::{Protocol, Token};
 use crate::timers::{Timer, Timers};
 use member::Member;
-
-pub(crate) use offsets::refuse_commit;
 
 /// Protocol type of consumers, whose member metadata names the subscribed topics.
 const CONSUMER_PROTOCOL_TYPE: &str = "consumer";
@@ -38,27 +37,37 @@ const JOIN_RETRY_MS_MIN: i32 = 1_000;
 pub(crate) struct Step<'a> {
     pub(crate) now_ms: i64,
     pub(crate) config: &'a Config,
+    /// What groups override of the configuration.
+    pub(crate) overrides: &'a BTreeMap<String, GroupOverrides>,
     pub(crate) effects: Effects,
 }
 
 impl Step<'_> {
-    fn reply(&mut self, token: Token, reply: Reply) {
+    pub(crate) fn reply(&mut self, token: Token, reply: Reply) {
         self.effects.replies.push((token, reply));
     }
 
-    fn record(&mut self, record: GroupRecord) {
+    pub(crate) fn record(&mut self, record: GroupRecord) {
         self.effects.records.push(record);
     }
 
     /// Whether the record can be written.
-    fn fits(&self, record: &GroupRecord) -> bool {
+    pub(crate) fn fits(&self, record: &GroupRecord) -> bool {
         let mut bytes = Vec::new();
         record.encode(&mut bytes);
         bytes.len() <= self.config.record_bytes_max
     }
 
-    fn after_ms(&self, delay_ms: i32) -> i64 {
+    pub(crate) fn after_ms(&self, delay_ms: i32) -> i64 {
         self.now_ms.saturating_add(i64::from(delay_ms))
+    }
+
+    /// The settings of a group of the consumer protocol.
+    pub(crate) fn settings(&self, group_id: &str) -> GroupSettings {
+        match self.overrides.get(group_id) {
+            Some(overrides) => group_config::settings(self.config, overrides),
+            None => self.config.consumer.settings,
+        }
     }
 }
 
@@ -109,7 +118,7 @@ pub(crate) struct Group {
     joins_waiting: usize,
     /// `None` where the topics are unknown: not a consumer group, or unreadable metadata.
     subscribed_topics: Option<BTreeSet<String>>,
-    offsets: Offsets,
+    pub(crate) offsets: Offsets,
     timers: Timers,
     /// The metadata as last written; a rebalance under way is not part of it.
     written: Option<GroupMetadata>,
@@ -176,6 +185,10 @@ impl Group {
             && (preparing || joins == 0)
             && (matches!(self.phase, Phase::Completing) || syncs == 0)
             && (preparing || matches!(self.phase, Phase::Empty) == self.members.is_empty())
+    }
+
+    pub(crate) fn members(&self) -> usize {
+        self.members.len()
     }
 
     /// As ListGroups and DescribeGroups show it.

@@ -2,28 +2,37 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use moldau_protocol::ErrorCode;
+use moldau_protocol::{ErrorCode, Uuid};
 
+use crate::any_group::AnyGroup;
+use crate::commits::refuse_commit;
 use crate::config::{Config, MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, PROTOCOLS_MAX};
-use crate::group::{Group, Step, refuse_commit};
+use crate::group::{Group, Step};
+use crate::group_config::GroupOverrides;
+use crate::member_ids::MemberIds;
 use crate::offsets::not_committed;
 use crate::record::{GroupRecord, TopicOffsets};
 use crate::reply::{
-    Effects, FetchedOffset, GroupDescription, JoinReply, LeaveReply, ListedGroup, Reply, SyncReply,
+    Effects, FetchedOffset, GroupDescription, GroupState, GroupType, JoinReply, LeaveReply,
+    ListedGroup, Reply, SyncReply,
 };
 use crate::request::{
     HeartbeatRequest, JoinRequest, LeaveRequest, OffsetCommitRequest, OffsetDeleteRequest,
     Protocol, SyncRequest, Token,
 };
 
-/// The group coordinator: every classic group, its members and its committed offsets.
+mod consumer;
+
+/// The group coordinator: every group, its members and its committed offsets.
 ///
 /// Times are milliseconds since the Unix epoch; they are stored with offsets. Requests that may
 /// change something return [`Effects`]; those that only look return their answer.
 #[derive(Debug)]
 pub struct Groups {
     config: Config,
-    groups: BTreeMap<String, Group>,
+    groups: BTreeMap<String, AnyGroup>,
+    /// What groups override of the configuration, whether they exist or not.
+    overrides: BTreeMap<String, GroupOverrides>,
     /// The earliest deadline of each group that has one.
     deadlines: BTreeSet<(i64, String)>,
     retention_check_at_ms: i64,
@@ -39,9 +48,10 @@ impl Groups {
         Self {
             config,
             groups: BTreeMap::new(),
+            overrides: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             retention_check_at_ms,
-            member_ids: MemberIds { state: seed },
+            member_ids: MemberIds::new(seed),
         }
     }
 
@@ -58,13 +68,22 @@ impl Groups {
         }
         let prefix = request.instance_id.as_deref().unwrap_or(&request.client_id);
         let new_id = self.member_ids.next(prefix);
-        let stepped = self.step(now_ms, &request.group_id, |group, step| {
-            group.join(step, &request, token, new_id);
+        let refused = |error| Reply::Join(JoinReply::refused(&request.member_id, error));
+        let stepped = self.step(now_ms, &request.group_id, |group, step| match group {
+            AnyGroup::Classic(group) => group.join(step, &request, token, new_id),
+            AnyGroup::Consumer(consumers) if consumers.members() > 0 => {
+                step.reply(token, refused(ErrorCode::InconsistentGroupProtocol));
+            }
+            AnyGroup::Consumer(_) if !request.member_id.is_empty() => {
+                step.reply(token, refused(ErrorCode::UnknownMemberId));
+            }
+            AnyGroup::Consumer(_) => {
+                let group = group.as_classic(&request.group_id, now_ms);
+                group.begin(step);
+                group.join(step, &request, token, new_id);
+            }
         });
-        stepped.unwrap_or_else(|| {
-            let reply = JoinReply::refused(&request.member_id, ErrorCode::UnknownMemberId);
-            Effects::reply(token, Reply::Join(reply))
-        })
+        stepped.unwrap_or_else(|| Effects::reply(token, refused(ErrorCode::UnknownMemberId)))
     }
 
     /// SyncGroup. The reply may come out of a later step.
@@ -73,7 +92,7 @@ impl Groups {
         if let Err(error) = check_group_id(&request.group_id) {
             return refused(error);
         }
-        self.step(now_ms, &request.group_id, |group, step| group.sync(step, request, token))
+        self.step_classic(now_ms, &request.group_id, |group, step| group.sync(step, request, token))
             .unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
     }
 
@@ -83,7 +102,7 @@ impl Groups {
         if let Err(error) = check_group_id(&request.group_id) {
             return refused(error);
         }
-        let stepped = self.step(now_ms, &request.group_id, |group, step| {
+        let stepped = self.step_classic(now_ms, &request.group_id, |group, step| {
             let error = group.heartbeat(step, request);
             step.effects.replies.push((token, Reply::Heartbeat(error)));
         });
@@ -97,8 +116,11 @@ impl Groups {
         if let Err(error) = check_group_id(&request.group_id) {
             return refused(error);
         }
-        self.step(now_ms, &request.group_id, |group, step| group.leave(step, request, token))
-            .unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
+        let stepped = self.step(now_ms, &request.group_id, |group, step| match group {
+            AnyGroup::Classic(group) => group.leave(step, request, token),
+            AnyGroup::Consumer(group) => group.leave_group(step, request, token),
+        });
+        stepped.unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
     }
 
     /// OffsetCommit. The reply comes out at once. Whether the topics exist is for the caller to
@@ -136,12 +158,19 @@ impl Groups {
         group_id: &str,
         generation: i32,
         (member_id, instance_id): (&str, Option<&str>),
+        partitions: &[(Uuid, i32)],
     ) -> Result<(), ErrorCode> {
         if group_id.len() > NAME_BYTES_MAX {
             return Err(ErrorCode::InvalidGroupId);
         }
         match self.groups.get(group_id) {
-            Some(group) => group.check_transactional_commit(generation, member_id, instance_id),
+            Some(AnyGroup::Classic(group)) => {
+                group.check_transactional_commit(generation, member_id, instance_id)
+            }
+            Some(AnyGroup::Consumer(group)) => {
+                let member = (member_id, instance_id);
+                group.check_transactional_commit(generation, member, partitions)
+            }
             None if generation >= 0 => Err(ErrorCode::IllegalGeneration),
             None if self.groups.len() >= self.config.groups_max => Err(ErrorCode::PolicyViolation),
             None => Ok(()),
@@ -161,8 +190,9 @@ impl Groups {
     /// Takes up what a transaction committed. A group that is gone meanwhile is there again.
     pub fn transaction_committed(&mut self, now_ms: i64, record: GroupRecord) {
         if let GroupRecord::OffsetsCommitted { group_id, topics } = record {
-            let new = || Group::new(group_id.clone(), now_ms);
-            self.groups.entry(group_id.clone()).or_insert_with(new).replay_committed(topics);
+            let new = || AnyGroup::classic(group_id.clone(), now_ms);
+            let group = self.groups.entry(group_id.clone()).or_insert_with(new);
+            group.offsets_mut().replay_committed(topics);
         }
     }
 
@@ -177,10 +207,10 @@ impl Groups {
     ) -> Vec<(String, Vec<FetchedOffset>)> {
         let group = self.groups.get(group_id);
         let Some(topics) = topics else {
-            return group.map(Group::fetch_all_offsets).unwrap_or_default();
+            return group.map(|group| group.offsets().fetch_all()).unwrap_or_default();
         };
         let fetch = |topic: &str, partition: i32| match group {
-            Some(group) => group.fetch_offset(topic, partition),
+            Some(group) => group.offsets().fetch(topic, partition),
             None => not_committed(partition),
         };
         let listed = topics.iter().map(|(topic, partitions)| {
@@ -207,16 +237,20 @@ impl Groups {
 
     /// ListGroups, without its filters.
     pub fn list(&self) -> impl Iterator<Item = ListedGroup> + '_ {
-        self.groups.iter().map(|(id, group)| ListedGroup {
-            group_id: id.clone(),
-            protocol_type: group.protocol_type().to_owned(),
-            state: group.state(),
-        })
+        self.groups.iter().map(|(id, group)| group.listed(id))
     }
 
-    /// DescribeGroups for one group; `None` where there is none.
+    /// Type, state and number of members of every group.
+    pub fn sizes(&self) -> impl Iterator<Item = (GroupType, GroupState, usize)> + '_ {
+        self.groups.values().map(|group| (group.group_type(), group.state(), group.members()))
+    }
+
+    /// DescribeGroups for one group; `None` where there is no classic group of this id.
     pub fn describe(&self, group_id: &str) -> Option<GroupDescription> {
-        self.groups.get(group_id).map(Group::describe)
+        match self.groups.get(group_id)? {
+            AnyGroup::Classic(group) => Some(group.describe()),
+            AnyGroup::Consumer(_) => None,
+        }
     }
 
     /// DeleteGroups. The reply comes out at once.
@@ -226,7 +260,7 @@ impl Groups {
         for id in group_ids {
             let error = match self.groups.get(id) {
                 None => ErrorCode::GroupIdNotFound,
-                Some(group) if !group.is_deletable() => ErrorCode::NonEmptyGroup,
+                Some(group) if !group.is_empty() => ErrorCode::NonEmptyGroup,
                 Some(_) => {
                     self.remove(id);
                     let record = GroupRecord::GroupDeleted { group_id: id.clone() };
@@ -243,7 +277,7 @@ impl Groups {
     /// A topic was deleted: its offsets go, in every group. The record of the deletion stands for
     /// this, so that replay calls it as well.
     pub fn topic_deleted(&mut self, topic: &str) {
-        self.groups.values_mut().for_each(|group| group.topic_deleted(topic));
+        self.groups.values_mut().for_each(|group| group.offsets_mut().remove_topic(topic));
         let blank = self.groups.iter().filter(|(_, group)| group.is_blank());
         for group_id in blank.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.remove(&group_id);
@@ -262,14 +296,14 @@ impl Groups {
         while self.deadlines.first().is_some_and(|(at_ms, _)| *at_ms <= now_ms)
             && let Some((_, id)) = self.deadlines.pop_first()
         {
-            if let Some(stepped) = self.step(now_ms, &id, Group::expire) {
+            if let Some(stepped) = self.step(now_ms, &id, AnyGroup::expire) {
                 effects.append(stepped);
             }
         }
         if self.retention_check_at_ms <= now_ms {
             let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
             self.retention_check_at_ms = now_ms.saturating_add(interval_ms);
-            effects.append(self.step_all(now_ms, Group::expire_offsets));
+            effects.append(self.step_all(now_ms, AnyGroup::expire_offsets));
             self.remove_unused(&mut effects);
         }
         effects
@@ -280,26 +314,38 @@ impl Groups {
         match record {
             GroupRecord::GroupDeleted { group_id } => self.remove(&group_id),
             GroupRecord::GroupMetadata(metadata) => {
-                self.replayed(&metadata.group_id.clone()).restore(metadata);
+                let id = metadata.group_id.clone();
+                self.replayed(&id).as_classic(&id, 0).restore(metadata);
             }
             GroupRecord::OffsetsCommitted { group_id, topics } => {
-                self.replayed(&group_id).replay_committed(topics);
+                self.replayed(&group_id).offsets_mut().replay_committed(topics);
             }
             GroupRecord::OffsetsDeleted { group_id, topics } => {
-                self.replayed(&group_id).replay_deleted(&topics);
+                self.replayed(&group_id).offsets_mut().replay_deleted(&topics);
+            }
+            GroupRecord::ConsumerChanged(change) => {
+                let id = change.group_id.clone();
+                self.replayed(&id).as_consumer(&id).replay(change);
+            }
+            GroupRecord::GroupConfigured { group_id, configs } => {
+                self.replace_overrides(group_id, configs)
             }
         }
     }
 
     /// All records are replayed: sessions of restored members start at `now_ms`.
     pub fn recovered(&mut self, now_ms: i64) -> Effects {
-        self.step_all(now_ms, Group::recover)
+        self.step_all(now_ms, AnyGroup::recover)
     }
 
     /// Records that restore all that was written, for compaction: they stand for all records of
     /// the steps before.
     pub fn snapshot(&self) -> impl Iterator<Item = GroupRecord> + '_ {
-        self.groups.values().flat_map(Group::snapshot)
+        let configured = self.overrides.iter().map(|(group_id, overrides)| {
+            let configs = overrides.iter().map(|(key, value)| (key.clone(), value.clone()));
+            GroupRecord::GroupConfigured { group_id: group_id.clone(), configs: configs.collect() }
+        });
+        configured.chain(self.groups.values().flat_map(AnyGroup::snapshot))
     }
 
     fn check_join(&self, request: &JoinRequest) -> Result<(), ErrorCode> {
@@ -327,13 +373,14 @@ impl Groups {
         if self.groups.len() >= self.config.groups_max {
             return false;
         }
-        self.groups.insert(group_id.to_owned(), Group::new(group_id.to_owned(), now_ms));
+        self.groups.insert(group_id.to_owned(), AnyGroup::classic(group_id.to_owned(), now_ms));
         true
     }
 
     /// The group of a stored record. Its limit was checked when the record was written.
-    fn replayed(&mut self, group_id: &str) -> &mut Group {
-        self.groups.entry(group_id.to_owned()).or_insert_with(|| Group::new(group_id.to_owned(), 0))
+    fn replayed(&mut self, group_id: &str) -> &mut AnyGroup {
+        let new = || AnyGroup::classic(group_id.to_owned(), 0);
+        self.groups.entry(group_id.to_owned()).or_insert_with(new)
     }
 
     fn remove(&mut self, group_id: &str) {
@@ -350,11 +397,16 @@ impl Groups {
         &mut self,
         now_ms: i64,
         group_id: &str,
-        act: impl FnOnce(&mut Group, &mut Step<'_>),
+        act: impl FnOnce(&mut AnyGroup, &mut Step<'_>),
     ) -> Option<Effects> {
         let group = self.groups.get_mut(group_id)?;
         let before = group.deadline();
-        let mut step = Step { now_ms, config: &self.config, effects: Effects::default() };
+        let mut step = Step {
+            now_ms,
+            config: &self.config,
+            overrides: &self.overrides,
+            effects: Effects::default(),
+        };
         act(group, &mut step);
         let effects = step.effects;
         debug_assert!(group.is_consistent(), "bookkeeping of group {group_id} went wrong");
@@ -373,7 +425,28 @@ impl Groups {
         Some(effects)
     }
 
-    fn step_all(&mut self, now_ms: i64, mut act: impl FnMut(&mut Group, &mut Step<'_>)) -> Effects {
+    /// One step of a classic group, `None` where there is no such group.
+    fn step_classic(
+        &mut self,
+        now_ms: i64,
+        group_id: &str,
+        act: impl FnOnce(&mut Group, &mut Step<'_>),
+    ) -> Option<Effects> {
+        if !matches!(self.groups.get(group_id)?, AnyGroup::Classic(_)) {
+            return None;
+        }
+        self.step(now_ms, group_id, |group, step| {
+            if let AnyGroup::Classic(group) = group {
+                act(group, step);
+            }
+        })
+    }
+
+    fn step_all(
+        &mut self,
+        now_ms: i64,
+        mut act: impl FnMut(&mut AnyGroup, &mut Step<'_>),
+    ) -> Effects {
         let mut effects = Effects::default();
         for id in self.groups.keys().cloned().collect::<Vec<_>>() {
             if let Some(stepped) = self.step(now_ms, &id, &mut act) {
@@ -405,35 +478,5 @@ fn unique(protocols: &mut Vec<Protocol>) {
     if protocols.len() <= PROTOCOLS_MAX {
         let mut seen = BTreeSet::new();
         protocols.retain(|protocol| seen.insert(protocol.name.clone()));
-    }
-}
-
-/// Characters that a member id takes of what the member calls itself: the whole would not fit the
-/// 16-bit length of a string with what is added to it.
-const MEMBER_NAME_CHARACTERS_MAX: usize = 255;
-
-/// Makes member ids: what the member calls itself, a dash, and a random UUID (version 4).
-#[derive(Debug)]
-struct MemberIds {
-    state: u64,
-}
-
-impl MemberIds {
-    fn next(&mut self, prefix: &str) -> String {
-        let (high, low) = (self.random(), self.random());
-        let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0x0fff);
-        let (d, e) = ((low >> 48) & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
-        let end = prefix.char_indices().nth(MEMBER_NAME_CHARACTERS_MAX);
-        let prefix = end.map_or(prefix, |(end, _)| &prefix[..end]);
-        format!("{prefix}-{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
-    }
-
-    /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }

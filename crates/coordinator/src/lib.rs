@@ -1,7 +1,7 @@
 //! Consumer groups, transactions and producer ids as pure state machines.
 //!
-//! [`Groups`] holds every classic consumer group of one broker: membership and rebalances, static
-//! members (KIP-345), committed offsets. It owns no clock, thread or socket: each call carries the
+//! [`Groups`] holds every consumer group of one broker, classic ones and those of the consumer
+//! protocol (KIP-848): membership, assignments, static members (KIP-345), committed offsets. It owns no clock, thread or socket: each call carries the
 //! time in milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has
 //! to wait leaves its [`Token`] behind, which comes out with the reply in a later step.
 //!
@@ -10,8 +10,12 @@
 //! | module | subject |
 //! |---|---|
 //! | `groups` | all groups: lookup, creation, deadlines, retention, replay, snapshot |
-//! | `group` | one group: members, state, generations; `join`, `sync`, `membership` |
-//! | `offsets` | committed offsets of one group |
+//! | `any_group` | what both types of groups have in common |
+//! | `group` | one classic group: members, state, generations; `join`, `sync`, `membership` |
+//! | `consumer` | one group of the consumer protocol: epochs, targets, reconciliation, assignors |
+//! | `group_config` | what a group may override of the configuration |
+//! | `topics` | what the caller says of topics |
+//! | `offsets`, `commits` | committed offsets of one group |
 //! | `request`, `reply` | what goes in and what comes out |
 //! | `record` | what is written durably, and its binary form |
 //! | `subscription` | topics of the consumer protocol's member metadata |
@@ -30,13 +34,19 @@
 //! - Every token comes out exactly once.
 //! - The generation of a group never decreases, and no commit of an older generation is accepted.
 //! - Replaying the records of all steps gives the same offsets, generations and members.
+//! - A partition has one member of the consumer protocol that may read it, and epochs only grow.
 //! - A member has at most one request waiting, so waiting requests are bounded by the group size.
 //! - Clocks may stand still; a time earlier than the one before only delays deadlines.
 
+mod any_group;
+mod commits;
 mod config;
+mod consumer;
 mod error;
 mod group;
+mod group_config;
 mod groups;
+mod member_ids;
 mod offsets;
 pub mod producer_ids;
 mod record;
@@ -44,21 +54,30 @@ mod reply;
 mod request;
 mod subscription;
 mod timers;
+mod topics;
 pub mod transactions;
 mod wire;
 
 pub use config::{
-    ASSIGNMENTS_BYTES_MAX, Config, GROUP_SIZE_MAX, GROUPS_MAX, MEMBER_METADATA_BYTES_MAX,
-    NAME_BYTES_MAX, OFFSETS_PER_GROUP_MAX, PENDING_MEMBERS_MAX, PROTOCOLS_MAX, RECORD_BYTES_MAX,
+    ASSIGNMENTS_BYTES_MAX, Config, ConsumerConfig, GROUP_SIZE_MAX, GROUPS_MAX, GroupSettings,
+    MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, OFFSETS_PER_GROUP_MAX, PENDING_MEMBERS_MAX,
+    PROTOCOLS_MAX, RECORD_BYTES_MAX, SUBSCRIPTION_BYTES_MAX,
+};
+pub use consumer::{
+    Assignor, ConsumerChange, ConsumerMember, MemberState, OwnedPartitions, Partitions,
 };
 pub use error::Error;
+pub use group_config::{GROUP_KEYS, GroupKey, GroupOverrides};
 pub use groups::Groups;
 pub use record::{CommittedOffset, GroupMetadata, GroupRecord, MemberRecord, TopicOffsets};
 pub use reply::{
-    Effects, FetchedOffset, GroupDescription, GroupState, JoinReply, JoinedMember, LeaveReply,
+    ConsumerGroupDescription, ConsumerHeartbeatReply, ConsumerMemberDescription, Effects,
+    FetchedOffset, GroupDescription, GroupState, GroupType, JoinReply, JoinedMember, LeaveReply,
     LeftMember, ListedGroup, MemberDescription, Reply, SyncReply, TopicResult,
 };
 pub use request::{
-    HeartbeatRequest, JoinRequest, LeaveRequest, LeavingMember, OffsetCommitRequest,
-    OffsetDeleteRequest, PartitionCommit, Protocol, SyncRequest, Token, TopicCommit,
+    ConsumerHeartbeat, HeartbeatRequest, JoinRequest, LeaveRequest, LeavingMember,
+    OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, Protocol, SyncRequest, Token,
+    TopicCommit,
 };
+pub use topics::{TopicShape, Topics};

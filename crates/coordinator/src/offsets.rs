@@ -50,6 +50,22 @@ impl Offsets {
         }
     }
 
+    pub(crate) fn replay_committed(&mut self, topics: Vec<TopicOffsets>) {
+        for TopicOffsets { topic, partitions } in topics {
+            for (partition, committed) in partitions {
+                self.insert(&topic, partition, committed);
+            }
+        }
+    }
+
+    pub(crate) fn replay_deleted(&mut self, topics: &[(String, Vec<i32>)]) {
+        for (topic, partitions) in topics {
+            for partition in partitions {
+                self.remove(topic, *partition);
+            }
+        }
+    }
+
     pub(crate) fn remove(&mut self, topic: &str, partition: i32) -> bool {
         let Some(partitions) = self.topics.get_mut(topic) else { return false };
         let removed = partitions.remove(&partition).is_some();

@@ -10,6 +10,8 @@
 //! | 2 offsets deleted | [topic string, [partition i32]] |
 //! | 3 group metadata | generation i32, type, protocol, leader (string? each), time i64, [member] |
 //! | 4 group deleted | |
+//! | 5 group of the consumer protocol changed | see `consumer::record` |
+//! | 6 group configured | [key string, value string] |
 //!
 //! An offset is: offset i64, leader epoch i32, metadata string, commit time i64, flag u8, and the
 //! expire time i64 where the flag is 1.
@@ -19,6 +21,7 @@
 
 use bytes::Bytes;
 
+use crate::consumer::{ConsumerChange, put_change, take_change};
 use crate::error::Error;
 use crate::request::Protocol;
 use crate::wire::{Put, Take};
@@ -46,6 +49,15 @@ pub enum GroupRecord {
     GroupDeleted {
         /// The group.
         group_id: String,
+    },
+    /// A group of the consumer protocol changed.
+    ConsumerChanged(ConsumerChange),
+    /// The group overrides exactly these configurations, whether it exists or not.
+    GroupConfigured {
+        /// The group.
+        group_id: String,
+        /// Keys and values.
+        configs: Vec<(String, String)>,
     },
 }
 
@@ -120,6 +132,8 @@ const KIND_OFFSETS_COMMITTED: u8 = 1;
 const KIND_OFFSETS_DELETED: u8 = 2;
 const KIND_GROUP_METADATA: u8 = 3;
 const KIND_GROUP_DELETED: u8 = 4;
+const KIND_CONSUMER_CHANGED: u8 = 5;
+const KIND_GROUP_CONFIGURED: u8 = 6;
 
 impl GroupRecord {
     /// The group that the record is about.
@@ -127,8 +141,10 @@ impl GroupRecord {
         match self {
             Self::OffsetsCommitted { group_id, .. }
             | Self::OffsetsDeleted { group_id, .. }
-            | Self::GroupDeleted { group_id } => group_id,
+            | Self::GroupDeleted { group_id }
+            | Self::GroupConfigured { group_id, .. } => group_id,
             Self::GroupMetadata(metadata) => &metadata.group_id,
+            Self::ConsumerChanged(change) => &change.group_id,
         }
     }
 
@@ -190,6 +206,19 @@ impl GroupRecord {
                 put.u8(KIND_GROUP_DELETED);
                 put.string(group_id);
             }
+            Self::ConsumerChanged(change) => {
+                put.u8(KIND_CONSUMER_CHANGED);
+                put_change(&mut put, change);
+            }
+            Self::GroupConfigured { group_id, configs } => {
+                put.u8(KIND_GROUP_CONFIGURED);
+                put.string(group_id);
+                put.count(configs.len());
+                for (key, value) in configs {
+                    put.string(key);
+                    put.string(value);
+                }
+            }
         }
     }
 
@@ -215,6 +244,13 @@ impl GroupRecord {
             },
             KIND_GROUP_METADATA => Self::GroupMetadata(take_metadata(&mut take)?),
             KIND_GROUP_DELETED => Self::GroupDeleted { group_id: take.string("group")? },
+            KIND_CONSUMER_CHANGED => Self::ConsumerChanged(take_change(&mut take)?),
+            KIND_GROUP_CONFIGURED => Self::GroupConfigured {
+                group_id: take.string("group")?,
+                configs: list(&mut take, "configs", |take| {
+                    Ok((take.string("key")?, take.string("value")?))
+                })?,
+            },
             kind => return Err(Error::Kind { kind }),
         };
         take.end()?;

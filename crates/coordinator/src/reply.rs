@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use moldau_protocol::ErrorCode;
 
+use crate::consumer::{ConsumerMember, Partitions};
 use crate::record::GroupRecord;
 use crate::request::Token;
 
@@ -42,6 +43,8 @@ pub enum Reply {
     Heartbeat(ErrorCode),
     /// To LeaveGroup.
     Leave(LeaveReply),
+    /// To ConsumerGroupHeartbeat.
+    ConsumerHeartbeat(ConsumerHeartbeatReply),
     /// To OffsetCommit, in the order of the request.
     OffsetCommit(Vec<TopicResult>),
     /// To OffsetDelete; the error is that of the whole request.
@@ -137,6 +140,36 @@ pub struct LeftMember {
     pub error: ErrorCode,
 }
 
+/// ConsumerGroupHeartbeat's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerHeartbeatReply {
+    /// The outcome.
+    pub error: ErrorCode,
+    /// What is wrong, with an error.
+    pub message: Option<String>,
+    /// The member's id.
+    pub member_id: String,
+    /// What the member has to send from now on.
+    pub member_epoch: i32,
+    /// When to send the next heartbeat.
+    pub heartbeat_interval_ms: i32,
+    /// What the member may hold; absent where it is as before.
+    pub assignment: Option<Partitions>,
+}
+
+impl ConsumerHeartbeatReply {
+    pub(crate) fn refused(error: ErrorCode, message: String) -> Self {
+        Self {
+            error,
+            message: Some(message),
+            member_id: String::new(),
+            member_epoch: 0,
+            heartbeat_interval_ms: 0,
+            assignment: None,
+        }
+    }
+}
+
 /// The outcome for the partitions of one topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicResult {
@@ -146,7 +179,26 @@ pub struct TopicResult {
     pub partitions: Vec<(i32, ErrorCode)>,
 }
 
-/// The state of a classic group.
+/// The protocol that a group follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupType {
+    /// Members agree among themselves by JoinGroup and SyncGroup.
+    Classic,
+    /// The broker assigns (KIP-848).
+    Consumer,
+}
+
+impl GroupType {
+    /// The name that ListGroups uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Consumer => "consumer",
+        }
+    }
+}
+
+/// The state of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
     /// No members; the group lives for its offsets or for a join to come.
@@ -157,6 +209,10 @@ pub enum GroupState {
     CompletingRebalance,
     /// Every member has its assignment.
     Stable,
+    /// A target assignment is to be computed; only in groups of the consumer protocol.
+    Assigning,
+    /// Members are on their way to the target; only in groups of the consumer protocol.
+    Reconciling,
 }
 
 impl GroupState {
@@ -167,19 +223,51 @@ impl GroupState {
             Self::PreparingRebalance => "PreparingRebalance",
             Self::CompletingRebalance => "CompletingRebalance",
             Self::Stable => "Stable",
+            Self::Assigning => "Assigning",
+            Self::Reconciling => "Reconciling",
         }
     }
 }
 
-/// A group as ListGroups shows it. Its group type is `classic`.
+/// A group as ListGroups shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedGroup {
     /// The group.
     pub group_id: String,
+    /// Its type.
+    pub group_type: GroupType,
     /// Empty for a group that only stores offsets.
     pub protocol_type: String,
     /// Its state.
     pub state: GroupState,
+}
+
+/// A group as ConsumerGroupDescribe shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerGroupDescription {
+    /// The group.
+    pub group_id: String,
+    /// Its state.
+    pub state: GroupState,
+    /// Its epoch.
+    pub epoch: i32,
+    /// The epoch of the target assignment.
+    pub target_epoch: i32,
+    /// Name of the assignor.
+    pub assignor: &'static str,
+    /// Its members.
+    pub members: Vec<ConsumerMemberDescription>,
+}
+
+/// A member as ConsumerGroupDescribe shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerMemberDescription {
+    /// The member.
+    pub member: ConsumerMember,
+    /// What it may read.
+    pub assigned: Partitions,
+    /// What it is to get.
+    pub target: Partitions,
 }
 
 /// A group as DescribeGroups shows it.

@@ -1,6 +1,9 @@
 //! What goes into the coordinator: plain requests, independent of API versions.
 
 use bytes::Bytes;
+use moldau_protocol::Uuid;
+
+use crate::consumer::Partitions;
 
 /// An opaque number that the caller gives to a request, to find the request again when its reply
 /// comes out. Every token that goes in comes out in exactly one [`Effects`](crate::Effects).
@@ -101,7 +104,8 @@ pub struct LeavingMember {
 pub struct OffsetCommitRequest {
     /// The group.
     pub group_id: String,
-    /// -1 for a consumer that does not take part in the group management.
+    /// Generation, or epoch of a member of the consumer protocol; -1 for a consumer that does not
+    /// take part in the group management.
     pub generation: i32,
     /// Empty for a consumer that does not take part in the group management.
     pub member_id: String,
@@ -109,6 +113,8 @@ pub struct OffsetCommitRequest {
     pub instance_id: Option<String>,
     /// How long to keep the offsets (versions 2 to 4); `None` for the broker's retention.
     pub retention_ms: Option<i64>,
+    /// The client may be a member of the consumer protocol (version 9 and later).
+    pub knows_member_epochs: bool,
     /// What to commit.
     pub topics: Vec<TopicCommit>,
 }
@@ -118,6 +124,8 @@ pub struct OffsetCommitRequest {
 pub struct TopicCommit {
     /// Name of the topic.
     pub topic: String,
+    /// Its id.
+    pub topic_id: Uuid,
     /// Its partitions.
     pub partitions: Vec<PartitionCommit>,
 }
@@ -142,4 +150,33 @@ pub struct OffsetDeleteRequest {
     pub group_id: String,
     /// Topics and their partitions.
     pub topics: Vec<(String, Vec<i32>)>,
+}
+
+/// ConsumerGroupHeartbeat. What is absent is as in the heartbeat before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsumerHeartbeat {
+    /// The group.
+    pub group_id: String,
+    /// Empty for a member that gets its id here (version 0).
+    pub member_id: String,
+    /// 0 to join, -1 to leave, -2 to leave as a static member that comes back.
+    pub member_epoch: i32,
+    /// Set for static members.
+    pub instance_id: Option<String>,
+    /// Where the client is.
+    pub rack_id: Option<String>,
+    /// How long the member may take to give up partitions; -1 where it is as before.
+    pub rebalance_timeout_ms: i32,
+    /// Names of topics.
+    pub topics: Option<Vec<String>>,
+    /// A regular expression in the syntax of RE2; empty for none.
+    pub regex: Option<String>,
+    /// The assignor that the member asks for.
+    pub assignor: Option<String>,
+    /// What the member holds.
+    pub owned: Option<Partitions>,
+    /// From the request header.
+    pub client_id: String,
+    /// Address of the client, as ConsumerGroupDescribe shows it.
+    pub client_host: String,
 }

@@ -9,6 +9,8 @@ pub(crate) enum Timer {
     Sync,
     /// The session of a member, or of one that got its id and did not join yet.
     Member(String),
+    /// A member of the consumer protocol has to have given up partitions.
+    Revocation(String),
 }
 
 /// Deadlines of one group, at most one for each [`Timer`].

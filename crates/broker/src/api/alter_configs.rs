@@ -1,6 +1,6 @@
-//! AlterConfigs, versions 0-2 (KIP-133), of topics.
+//! AlterConfigs, versions 0-2 (KIP-133), of topics and groups.
 //!
-//! The configuration of the request replaces the whole of what the topic overrides. Kafka's own
+//! The configuration of the request replaces the whole of what the topic or group overrides. Kafka's own
 //! clients and tools use IncrementalAlterConfigs; KafkaJS and older clients know this one only.
 
 use moldau_protocol::ErrorCode;
@@ -9,8 +9,10 @@ use moldau_protocol::messages::alter_configs_response::AlterConfigsResourceRespo
 use moldau_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use moldau_storage::Lsn;
 
-use crate::api::describe_configs::authorize;
-use crate::api::incremental_alter_configs::{check_distinct, topic_name};
+use crate::api::describe_configs::{RESOURCE_GROUP, authorize};
+use crate::api::incremental_alter_configs::{
+    check_distinct, configure_group, set_of_group, topic_name,
+};
 use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::Refusal;
@@ -53,6 +55,14 @@ fn replace(
 ) -> Result<Option<Lsn>, Refusal> {
     check_distinct(resource.configs.iter().map(|config| config.name.as_str()))?;
     authorize(&call.rights, AlterConfigs, resource.resource_type, &resource.resource_name)?;
+    if resource.resource_type == RESOURCE_GROUP {
+        return configure_group(call, &resource.resource_name, validate_only, |overrides| {
+            overrides.clear();
+            resource.configs.iter().try_for_each(|config| {
+                set_of_group(call, overrides, &config.name, config.value.as_deref())
+            })
+        });
+    }
     let name = topic_name(resource.resource_type, &resource.resource_name)?;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         overrides.clear();

@@ -17,9 +17,9 @@ use crate::config::NODE_ID;
 /// that cannot compress (KAFKA-18659); a request below 3 is refused all the same.
 const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;
 
-/// The feature by whose finalized level producers choose their protocol (KIP-890), and that level.
-const TRANSACTION_VERSION: &str = "transaction.version";
-const TRANSACTION_VERSION_LEVEL: i16 = 2;
+/// Features and their finalized levels. Producers choose their protocol by that of transactions
+/// (KIP-890), consumers need that of groups for the consumer protocol (KIP-848).
+const FEATURES: [(&str, i16); 2] = [("group.version", 1), ("transaction.version", 2)];
 
 /// What a client says that means no node.
 const NO_NODE: i32 = -1;
@@ -51,26 +51,26 @@ pub(crate) fn respond(
     {
         return refused(ErrorCode::RebootstrapRequired);
     }
-    let supported = SupportedFeatureKey {
-        name: TRANSACTION_VERSION.to_owned(),
+    let supported = FEATURES.map(|(name, level)| SupportedFeatureKey {
+        name: name.to_owned(),
         min_version: 0,
-        max_version: TRANSACTION_VERSION_LEVEL,
+        max_version: level,
         ..SupportedFeatureKey::default()
-    };
-    let finalized = FinalizedFeatureKey {
-        name: TRANSACTION_VERSION.to_owned(),
-        max_version_level: TRANSACTION_VERSION_LEVEL,
-        min_version_level: TRANSACTION_VERSION_LEVEL,
+    });
+    let finalized = FEATURES.map(|(name, level)| FinalizedFeatureKey {
+        name: name.to_owned(),
+        max_version_level: level,
+        min_version_level: level,
         ..FinalizedFeatureKey::default()
-    };
+    });
     ApiVersionsResponse {
         api_keys: served.map(advertised).collect(),
-        supported_features: Some(supported)
-            .filter(|_| version >= FEATURES_FROM_ZERO_SINCE)
-            .into_iter()
-            .collect(),
+        supported_features: match version {
+            FEATURES_FROM_ZERO_SINCE.. => supported.into(),
+            _ => Vec::new(),
+        },
         finalized_features_epoch: 0,
-        finalized_features: vec![finalized],
+        finalized_features: finalized.into(),
         ..ApiVersionsResponse::default()
     }
 }

@@ -3,11 +3,12 @@
 //! A topic shows every key of Kafka; its documentation says what the key does here, and whether it
 //! is stored only or not supported. Sources are the topic, the operator's defaults for all topics,
 //! and the built-in default. The broker shows its settings that Kafka has too. There are no
-//! defaults for the whole cluster (the broker of the empty name), and no groups, loggers or client
-//! metrics with a configuration.
+//! defaults for the whole cluster (the broker of the empty name), and no loggers or client metrics
+//! with a configuration. A group need not exist to have one.
 
 use std::collections::HashSet;
 
+use moldau_coordinator::{GROUP_KEYS, GroupKey, GroupOverrides};
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use moldau_protocol::messages::describe_configs_response::{
@@ -18,7 +19,7 @@ use moldau_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse}
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
 use crate::catalog::{self, Topic};
-use crate::config::NODE_ID;
+use crate::config::{GroupSettings, NODE_ID};
 use crate::error::{Refusal, denied};
 use crate::rights::Rights;
 use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicKey, shown};
@@ -29,15 +30,20 @@ pub(crate) const RESOURCE_TOPIC: i8 = 2;
 const RESOURCE_BROKER: i8 = 4;
 const RESOURCE_BROKER_LOGGER: i8 = 8;
 const RESOURCE_CLIENT_METRICS: i8 = 16;
-const RESOURCE_GROUP: i8 = 32;
+pub(crate) const RESOURCE_GROUP: i8 = 32;
 
-/// Kafka's numbers of sources: the topic itself, the broker's configuration, the built-in default.
+/// Kafka's numbers of sources: the topic or group itself, the broker's configuration, the built-in
+/// default.
 pub(crate) const SOURCE_TOPIC: i8 = 1;
+const SOURCE_GROUP: i8 = 8;
 pub(crate) const SOURCE_STATIC_BROKER: i8 = 4;
 pub(crate) const SOURCE_DEFAULT: i8 = 5;
 
 /// Kafka's number for free text; the broker's settings are shown as such.
 const TYPE_STRING: i8 = 2;
+
+/// Kafka's number for an integer of 32 bits.
+const TYPE_INT: i8 = 3;
 
 const TWICE: &str = "duplicate resource in the request";
 
@@ -118,6 +124,13 @@ fn describe(
             let defaults = &call.state.config.topic_defaults;
             Ok(keys.map(|key| of_topic(&topic, key, defaults, request)).collect())
         }
+        RESOURCE_GROUP if name.is_empty() => Err(no_default_group()),
+        RESOURCE_GROUP => {
+            let overrides = call.state.groups.view(|groups| groups.overrides(name));
+            let config = &call.state.config.groups;
+            let keys = GROUP_KEYS.iter().filter(|key| wanted(key.name));
+            Ok(keys.map(|key| of_group(config, &overrides, key, request)).collect())
+        }
         RESOURCE_BROKER if name.is_empty() => Ok(Vec::new()),
         RESOURCE_BROKER if *name == NODE_ID.to_string() => {
             let own = call.state.config.broker_configs().into_iter();
@@ -135,6 +148,44 @@ fn describe(
             let message = format!("resources of type {other} have no configuration here");
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         }
+    }
+}
+
+/// `INVALID_REQUEST` for the group of the empty name.
+pub(crate) fn no_default_group() -> Refusal {
+    Refusal::new(ErrorCode::InvalidRequest, "there is no configuration for all groups")
+}
+
+fn of_group(
+    config: &GroupSettings,
+    overrides: &GroupOverrides,
+    key: &GroupKey,
+    request: &DescribeConfigsRequest,
+) -> DescribeConfigsResourceResult {
+    let default = key.default(config).to_string();
+    let is_builtin = key.default(config) == key.default(&GroupSettings::default());
+    let broker_source = if is_builtin { SOURCE_DEFAULT } else { SOURCE_STATIC_BROKER };
+    let own = overrides.get(key.name).map(|value| (key.name, value.clone(), SOURCE_GROUP));
+    let synonyms: Vec<_> =
+        own.into_iter().chain([(key.broker_key, default, broker_source)]).collect();
+    let (value, source) = synonyms
+        .first()
+        .map_or((None, SOURCE_DEFAULT), |(_, value, source)| (Some(value.clone()), *source));
+    let shown = synonyms.into_iter().filter(|_| request.include_synonyms);
+    let shown = shown.map(|(name, value, source)| DescribeConfigsSynonym {
+        name: name.to_owned(),
+        value: Some(value),
+        source,
+        ..DescribeConfigsSynonym::default()
+    });
+    DescribeConfigsResourceResult {
+        name: key.name.to_owned(),
+        value,
+        config_source: source,
+        synonyms: shown.collect(),
+        config_type: TYPE_INT,
+        documentation: request.include_documentation.then(|| key.documentation.to_owned()),
+        ..DescribeConfigsResourceResult::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! ListGroups 0-5, DescribeGroups 0-6, DeleteGroups 0-3.
 //!
-//! KIP-518 state filter, KIP-848 type filter (every group is classic), KIP-1043 error messages.
+//! KIP-518 state filter, KIP-848 type filter, KIP-1043 error messages. DescribeGroups knows classic
+//! groups only.
 
 use std::collections::HashSet;
 
@@ -19,9 +20,6 @@ use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
 use crate::topic_config::shown;
 
-/// The type of every group that exists here (KIP-848 calls it so).
-const GROUP_TYPE: &str = "classic";
-
 /// From this version on a missing group is an error rather than a dead group (KIP-1043).
 const GROUP_ID_NOT_FOUND_SINCE: i16 = 6;
 
@@ -38,12 +36,12 @@ pub(crate) fn list(call: &Call<'_>, request: ListGroupsRequest) -> Outcome<ListG
         .into_iter()
         .filter(|group| shows_all || is_shown(&group.group_id))
         .filter(|group| matches(&request.states_filter, group.state.name()))
-        .filter(|_| matches(&request.types_filter, GROUP_TYPE))
+        .filter(|group| matches(&request.types_filter, group.group_type.name()))
         .map(|group| ListedGroup {
             group_id: group.group_id,
             protocol_type: group.protocol_type,
             group_state: group.state.name().to_owned(),
-            group_type: GROUP_TYPE.to_owned(),
+            group_type: group.group_type.name().to_owned(),
             ..ListedGroup::default()
         });
     Outcome::Now(ListGroupsResponse { groups: listed.collect(), ..ListGroupsResponse::default() })
@@ -105,7 +103,7 @@ fn absent(group_id: String, version: i16) -> DescribedGroup {
     let mut group = DescribedGroup { group_state: "Dead".to_owned(), ..Default::default() };
     if version >= GROUP_ID_NOT_FOUND_SINCE {
         group.error_code = ErrorCode::GroupIdNotFound.into();
-        group.error_message = Some(format!("group {} does not exist", shown(&group_id)));
+        group.error_message = Some(format!("there is no classic group {}", shown(&group_id)));
     }
     group.group_id = group_id;
     group

@@ -1,9 +1,10 @@
-//! IncrementalAlterConfigs, versions 0-1 (KIP-339), of topics.
+//! IncrementalAlterConfigs, versions 0-1 (KIP-339), of topics and groups.
 //!
 //! Broker configuration is read at the start of the process and cannot be altered.
 
 use std::collections::{HashMap, HashSet};
 
+use moldau_coordinator::{GroupKey, GroupOverrides};
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
@@ -12,7 +13,7 @@ use moldau_protocol::messages::incremental_alter_configs_response::AlterConfigsR
 use moldau_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 use moldau_storage::Lsn;
 
-use crate::api::describe_configs::{RESOURCE_TOPIC, authorize};
+use crate::api::describe_configs::{RESOURCE_GROUP, RESOURCE_TOPIC, authorize, no_default_group};
 use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::Refusal;
@@ -68,11 +69,81 @@ fn alter(
 ) -> Result<Option<Lsn>, Refusal> {
     check_distinct(resource.configs.iter().map(|config| config.name.as_str()))?;
     authorize(&call.rights, AlterConfigs, resource.resource_type, &resource.resource_name)?;
+    if resource.resource_type == RESOURCE_GROUP {
+        return configure_group(call, &resource.resource_name, validate_only, |overrides| {
+            resource.configs.iter().try_for_each(|config| apply_to_group(call, overrides, config))
+        });
+    }
     let name = topic_name(resource.resource_type, &resource.resource_name)?;
     let defaults = &call.state.config.topic_defaults;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         resource.configs.iter().try_for_each(|config| apply(overrides, config, defaults))
     })
+}
+
+/// Changes what a group overrides.
+///
+/// # Errors
+/// What `change` says, a group without a name, more groups than there may be, or a journal that
+/// takes nothing.
+pub(crate) fn configure_group(
+    call: &Call<'_>,
+    name: &str,
+    validate_only: bool,
+    change: impl FnOnce(&mut GroupOverrides) -> Result<(), Refusal>,
+) -> Result<Option<Lsn>, Refusal> {
+    if name.is_empty() {
+        return Err(no_default_group());
+    }
+    if validate_only {
+        return change(&mut call.state.groups.view(|groups| groups.overrides(name))).map(|()| None);
+    }
+    call.state.groups.configure(&call.state.storage, name, change).map(Some)
+}
+
+/// Applies one operation; no key of a group is a list.
+fn apply_to_group(
+    call: &Call<'_>,
+    overrides: &mut GroupOverrides,
+    config: &AlterableConfig,
+) -> Result<(), Refusal> {
+    let name = &config.name;
+    match config.config_operation {
+        0 => set_of_group(call, overrides, name, config.value.as_deref()),
+        1 => {
+            overrides.remove(name);
+            Ok(())
+        }
+        2 | 3 => {
+            let message = format!("{} is not a list", shown(name));
+            Err(Refusal::new(ErrorCode::InvalidConfig, message))
+        }
+        other => {
+            let message = format!("there is no configuration operation {other}");
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+/// Gives a key of a group a value.
+///
+/// # Errors
+/// `INVALID_CONFIG` for what is no key of a group, or a value that it does not take.
+pub(crate) fn set_of_group(
+    call: &Call<'_>,
+    overrides: &mut GroupOverrides,
+    name: &str,
+    value: Option<&str>,
+) -> Result<(), Refusal> {
+    let invalid = |message: String| Refusal::new(ErrorCode::InvalidConfig, message);
+    let key = GroupKey::named(name)
+        .ok_or_else(|| invalid(format!("{} is not a configuration of a group", shown(name))))?;
+    let value = value.ok_or_else(|| {
+        Refusal::new(ErrorCode::InvalidRequest, format!("{} has no value", shown(name)))
+    })?;
+    let value = key.parse(&call.state.config.groups, value).map_err(invalid)?;
+    overrides.insert(name.to_owned(), value.to_string());
+    Ok(())
 }
 
 /// The topic that a resource names.
@@ -81,7 +152,7 @@ fn alter(
 /// `INVALID_REQUEST` for any other resource, `INVALID_TOPIC_EXCEPTION` for what names no topic.
 pub(crate) fn topic_name(resource_type: i8, name: &str) -> Result<&str, Refusal> {
     if resource_type != RESOURCE_TOPIC {
-        let message = "only the configuration of topics can be altered";
+        let message = "only the configuration of topics and groups can be altered";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
     if name.is_empty() {

@@ -1,7 +1,7 @@
 //! OffsetCommit 2-10, OffsetFetch 1-10, OffsetDelete 0.
 //!
 //! KIP-320 leader epochs, KIP-447 stable offsets (what an open transaction is to commit is refused
-//! to those who ask for them), KIP-709 several groups at once, KIP-516 topic ids in version 10.
+//! to those who ask for them), KIP-848 member epochs, KIP-709 several groups at once, KIP-516 topic ids in version 10.
 
 use std::collections::HashSet;
 
@@ -36,6 +36,9 @@ use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 /// From this version on topics are named by id.
 const TOPIC_IDS_SINCE: i16 = 10;
 
+/// From this version on members of the consumer protocol are known by their epoch (KIP-848).
+const MEMBER_EPOCHS_SINCE: i16 = 9;
+
 /// From this version on OffsetFetch answers with an error for the whole group.
 const GROUP_ERRORS_SINCE: i16 = 2;
 
@@ -69,6 +72,7 @@ pub(crate) fn commit(
         member_id: request.member_id,
         instance_id: request.group_instance_id,
         retention_ms: Some(request.retention_time_ms).filter(|ms| *ms >= 0),
+        knows_member_epochs: call.version >= MEMBER_EPOCHS_SINCE,
         topics: known.into_iter().map(|(_, name, topic)| wanted(call, name, topic)).collect(),
     };
     let state = call.state;
@@ -134,7 +138,8 @@ fn wanted(call: &Call<'_>, name: String, topic: OffsetCommitRequestTopic) -> Top
         leader_epoch: partition.committed_leader_epoch,
         metadata: partition.committed_metadata.unwrap_or_default(),
     });
-    TopicCommit { topic: name, partitions: partitions.collect() }
+    let topic_id = found.as_ref().map_or(Uuid::ZERO, |topic| topic.id);
+    TopicCommit { topic: name, topic_id, partitions: partitions.collect() }
 }
 
 /// Copies the outcome of each partition; one that was not handed on does not exist.
@@ -213,6 +218,7 @@ fn fetch_older(call: &Asked<'_>, request: OffsetFetchRequest) -> OffsetFetchResp
     let asked = OffsetFetchRequestGroup {
         group_id: request.group_id,
         topics,
+        member_epoch: -1,
         ..OffsetFetchRequestGroup::default()
     };
     // The first version has no place for an error of the whole.
@@ -234,6 +240,15 @@ fn fetch_older(call: &Asked<'_>, request: OffsetFetchRequest) -> OffsetFetchResp
 fn fetch_group(call: &Asked<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
     if !call.call.rights.allow(ResourceType::Group, Operation::Describe, &asked.group_id) {
         return group_refused(asked.group_id, ErrorCode::GroupAuthorizationFailed);
+    }
+    let member_id = asked.member_id.as_deref();
+    let checked = call
+        .call
+        .state
+        .groups
+        .view(|groups| groups.check_fetch(&asked.group_id, member_id, asked.member_epoch));
+    if let Err(code) = checked {
+        return group_refused(asked.group_id, code);
     }
     let topics = match asked.topics {
         Some(topics) => fetch_topics(call, &asked.group_id, topics),

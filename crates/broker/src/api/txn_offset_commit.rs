@@ -6,7 +6,6 @@
 use moldau_coordinator::producer_ids::ProducerIdentity;
 use moldau_coordinator::transactions::{Decision, TransactionVersion};
 use moldau_coordinator::{CommittedOffset, TopicOffsets};
-use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
@@ -14,6 +13,7 @@ use moldau_protocol::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
 use moldau_protocol::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
+use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::api::transactions::once_written;
 use crate::authorizer::{Operation, ResourceType};
@@ -46,6 +46,7 @@ pub(crate) fn handle(
     // Each partition with its error, in the order of the request.
     let mut answers = Vec::with_capacity(request.topics.len());
     let mut accepted = Vec::new();
+    let mut named = Vec::new();
     for topic in &request.topics {
         let name = topic_name(call, topic);
         let errors = check_topic(call, topic, &name);
@@ -55,6 +56,8 @@ pub(crate) fn handle(
         if let Ok(name) = name
             && !partitions.is_empty()
         {
+            let id = id_of(call, &name);
+            named.extend(partitions.iter().map(|(index, _)| (id, *index)));
             accepted.push(TopicOffsets { topic: name, partitions });
         }
         answers.push(answer_of(topic, errors));
@@ -72,7 +75,7 @@ pub(crate) fn handle(
         let member = (request.member_id.as_str(), request.group_instance_id.as_deref());
         let checked = state.groups.view(|groups| {
             let generation = request.generation_id_or_member_epoch;
-            groups.check_transactional_commit(&request.group_id, generation, member)
+            groups.check_transactional_commit(&request.group_id, generation, member, &named)
         });
         match checked {
             Err(code) => Decision { reply: Err(code), changes: Vec::new() },
@@ -111,6 +114,11 @@ fn topic_name(call: &Call<'_>, topic: &TxnOffsetCommitRequestTopic) -> Result<St
     }
     let found = call.state.catalog.by_id(topic.topic_id).ok_or(ErrorCode::UnknownTopicId)?;
     Ok(found.name.to_string())
+}
+
+/// The id by which members of the consumer protocol hold the topic.
+fn id_of(call: &Call<'_>, name: &str) -> Uuid {
+    call.state.catalog.by_name(name).map_or(Uuid::ZERO, |topic| topic.id)
 }
 
 fn check_topic(

@@ -19,6 +19,7 @@ use crate::topic_config::TopicDefaults;
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
+const GROUP: i8 = 32;
 
 const SET: i8 = 0;
 const DELETE: i8 = 1;
@@ -152,7 +153,8 @@ fn resources_without_configuration_are_refused() {
     assert_eq!(refused(TOPIC, "absent"), ErrorCode::UnknownTopicOrPartition);
     assert_eq!(refused(TOPIC, "not a name"), ErrorCode::InvalidTopicException);
     assert_eq!(refused(BROKER, "1"), ErrorCode::InvalidRequest);
-    assert_eq!(refused(32, "readers"), ErrorCode::InvalidRequest);
+    assert_eq!(refused(GROUP, ""), ErrorCode::InvalidRequest);
+    assert_eq!(refused(16, "metrics"), ErrorCode::InvalidRequest);
 }
 
 #[test]
@@ -335,4 +337,31 @@ fn a_configuration_is_described_once_in_an_answer() {
     let told: Vec<_> =
         results.iter().map(|it| (code(it.error_code), it.configs.is_empty())).collect();
     assert_eq!(told, [(ErrorCode::None, false), (ErrorCode::InvalidRequest, true)]);
+}
+
+#[test]
+fn a_group_has_a_configuration_that_outlives_a_restart() {
+    let key = "consumer.session.timeout.ms";
+    let world = World::new();
+    let alter = |world: &World, operation, value| {
+        let request = altering(GROUP, "readers", &[(operation, key, value)]);
+        code(world.ask(&request).responses[0].error_code)
+    };
+    let shown = |world: &World| {
+        let config = describe(world, GROUP, "readers", Some(&[key])).configs.remove(0);
+        (config.value.unwrap(), config.config_source, config.config_type)
+    };
+    assert_eq!(describe(&world, GROUP, "readers", None).configs.len(), 3);
+    assert_eq!(shown(&world), ("45000".to_owned(), 5, 3));
+    assert_eq!(alter(&world, SET, Some("50000")), ErrorCode::None);
+    assert_eq!(alter(&world, SET, Some("70000")), ErrorCode::InvalidConfig);
+    assert_eq!(alter(&world, APPEND, Some("1")), ErrorCode::InvalidConfig);
+    let world = world.restarted();
+    assert_eq!(shown(&world), ("50000".to_owned(), 8, 3));
+    assert_eq!(alter(&world, DELETE, None), ErrorCode::None);
+    assert_eq!(shown(&world).1, 5);
+    let unknown = altering(GROUP, "readers", &[(SET, "retention.ms", Some("1"))]);
+    assert_eq!(code(world.ask(&unknown).responses[0].error_code), ErrorCode::InvalidConfig);
+    let unnamed = altering(GROUP, "", &[(SET, key, Some("50000"))]);
+    assert_eq!(code(world.ask(&unnamed).responses[0].error_code), ErrorCode::InvalidRequest);
 }

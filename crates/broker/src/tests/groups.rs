@@ -391,6 +391,7 @@ fn oversized_record_fails_one_request() {
         });
         let topic = coordinator::TopicCommit {
             topic: "orders".to_owned(),
+            topic_id: moldau_protocol::Uuid::ZERO,
             partitions: partitions.collect(),
         };
         let commit = coordinator::OffsetCommitRequest {
@@ -399,6 +400,7 @@ fn oversized_record_fails_one_request() {
             member_id: String::new(),
             instance_id: None,
             retention_ms: None,
+            knows_member_epochs: true,
             topics: vec![topic],
         };
         let storage = &world.state.storage;

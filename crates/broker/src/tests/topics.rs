@@ -332,6 +332,9 @@ fn metadata_finds_a_topic_by_id_and_says_null_for_the_name_of_an_unknown_one() {
     assert_eq!(found[0].name.as_deref(), Some("orders"));
     assert_eq!(code(found[1].error_code), ErrorCode::UnknownTopicId);
     assert_eq!((found[1].name.as_deref(), found[1].topic_id), (None, unknown_id()));
+    // Kafka's consumer, which learns ids of topics by its assignment, leaves the name empty.
+    let unnamed = MetadataRequestTopic { name: Some(String::new()), ..by_id(id) };
+    assert_eq!(metadata(&world, vec![unnamed])[0].name.as_deref(), Some("orders"));
 }
 
 /// A request that repeats the name of a large topic would otherwise be answered by an answer that

@@ -581,7 +581,7 @@ fn records_of_an_open_transaction_may_be_deleted() {
 }
 
 #[test]
-fn the_level_of_transactions_is_a_finalized_feature() {
+fn the_levels_of_groups_and_transactions_are_finalized_features() {
     let world = World::new();
     let request = ApiVersionsRequest {
         client_software_name: "tester".to_owned(),
@@ -593,8 +593,8 @@ fn the_level_of_transactions_is_a_finalized_feature() {
         let finalized = &told.finalized_features;
         let levels: Vec<_> =
             finalized.iter().map(|it| (it.name.as_str(), it.max_version_level)).collect();
-        assert_eq!(levels, [("transaction.version", 2)]);
+        assert_eq!(levels, [("group.version", 1), ("transaction.version", 2)]);
         assert!(told.finalized_features_epoch >= 0, "clients pass over what has no epoch");
-        assert_eq!(told.supported_features.len(), usize::from(version >= 4));
+        assert_eq!(told.supported_features.len(), if version >= 4 { 2 } else { 0 });
     }
 }

@@ -42,6 +42,7 @@ use moldau_protocol::messages::{
 use moldau_protocol::{ErrorCode, Request, Uuid, frame};
 
 use super::acls::ask_about_security;
+use super::consumer_groups::ask_about_consumer_groups;
 use super::requests::{commit, creatable, create, fetch, fetch_topic, join, list_offsets, produce};
 use super::requests::{fetch_topic_id, pairs, sync};
 use super::transactions::ask_about_transactions;
@@ -142,6 +143,7 @@ pub(super) fn ask_everything(world: &World) {
     ask_for_lookups(world);
     ask_for_descriptions(world, orders);
     ask_for_groups(world);
+    ask_about_consumer_groups(world);
     ask_for_offsets(world, orders);
     ask_for_changes(world);
     ask_about_security(world);

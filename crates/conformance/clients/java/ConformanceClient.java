@@ -59,6 +59,7 @@ public final class ConformanceClient {
             case "idempotent" -> client.idempotent();
             case "admin" -> client.admin();
             case "offsets" -> client.offsets();
+            case "kip-848" -> new ConsumerProtocol(client, args[2]).run();
             case "transactions" -> new Transactions(client, args[2]).run();
             case "compacted" -> new CompactedTopic(client, args[2]).run();
             default -> throw new IllegalArgumentException("unknown scenario " + args[1]);

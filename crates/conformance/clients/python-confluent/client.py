@@ -10,6 +10,7 @@ from confluent_kafka import (OFFSET_BEGINNING, Consumer, ConsumerGroupState, Kaf
 from confluent_kafka.admin import (AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec,
                                    ResourceType)
 
+from consumer_protocol import ConsumerProtocol
 from transactions import Transactions
 
 POLL_S = 0.1
@@ -207,6 +208,9 @@ class Client(Checks):
 
     def transactions(self):
         Transactions(self).run()
+
+    def kip_848(self):
+        ConsumerProtocol(self, until).run()
 
     def produce_updates(self, codec, newest):
         """Many updates of few keys in batches of 50, so that of a batch little or nothing stays."""

@@ -6,12 +6,14 @@ use crate::check::Check;
 
 /// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
 /// chooses its way by what it sees here.
-const SERVED: [&str; 44] = [
+const SERVED: [&str; 46] = [
     "AddOffsetsToTxn",
     "AddPartitionsToTxn",
     "AlterConfigs",
     "AlterUserScramCredentials",
     "ApiVersions",
+    "ConsumerGroupDescribe",
+    "ConsumerGroupHeartbeat",
     "CreateAcls",
     "CreatePartitions",
     "CreateTopics",

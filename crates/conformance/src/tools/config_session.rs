@@ -37,11 +37,6 @@ const DIFFERENCES: &[(&str, &str, &str)] = &[
         "a key of Kafka's own tests, which it does not show either",
     ),
     (
-        "describe a group",
-        "INVALID_REQUEST",
-        "groups are configured for KIP-848 and share groups, which are not served",
-    ),
-    (
         "create blanks",
         "37 keys, retention.ms=[5] DYNAMIC_TOPIC_CONFIG",
         "Kafka answers in the spelling of the request and describes in its own",

@@ -78,6 +78,8 @@ impl Group {
                 Timer::Join => self.join_timer_fired(step),
                 Timer::Sync => self.sync_timer_fired(step),
                 Timer::Member(id) => self.session_ended(step, &id),
+                // Members of this protocol give everything up before they rejoin.
+                Timer::Revocation(_) => {}
             }
         }
     }

@@ -1,15 +1,13 @@
 //! Committing, deleting and expiring the offsets of a group.
 
+use std::collections::BTreeSet;
+
 use moldau_protocol::ErrorCode;
 
 use super::{Group, Phase, Step};
-use crate::config::OFFSETS_PER_GROUP_MAX;
-use crate::offsets::Offsets;
-use crate::record::{CommittedOffset, GroupRecord, TopicOffsets};
-use crate::reply::{FetchedOffset, Reply, TopicResult};
-use crate::request::{
-    OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, Token, TopicCommit,
-};
+use crate::commits::{commit_offsets, delete_offsets, record_deleted, refuse_commit};
+use crate::reply::Reply;
+use crate::request::{OffsetCommitRequest, OffsetDeleteRequest, Token};
 
 impl Group {
     pub(crate) fn offset_commit(
@@ -24,43 +22,8 @@ impl Group {
             return;
         }
         self.extend_session(step, &request.member_id);
-        let expire_timestamp_ms = request.retention_ms.map(|ms| step.now_ms.saturating_add(ms));
-        let mut results = Vec::with_capacity(request.topics.len());
-        // Of a partition that is named twice the last offset counts.
-        let mut accepted = Offsets::default();
-        let mut added = 0;
-        for topic in &request.topics {
-            let mut partitions = Vec::with_capacity(topic.partitions.len());
-            for commit in &topic.partitions {
-                let error = self.check_partition(step, added, &topic.topic, commit);
-                partitions.push((commit.partition, error));
-                if error != ErrorCode::None {
-                    continue;
-                }
-                let committed = CommittedOffset {
-                    offset: commit.offset,
-                    leader_epoch: commit.leader_epoch,
-                    metadata: commit.metadata.clone(),
-                    commit_timestamp_ms: step.now_ms,
-                    expire_timestamp_ms,
-                };
-                let is_new = self.offsets.get(&topic.topic, commit.partition).is_none();
-                added += usize::from(is_new);
-                accepted.insert(&topic.topic, commit.partition, committed);
-            }
-            results.push(TopicResult { topic: topic.topic.clone(), partitions });
-        }
-        if !accepted.is_empty() {
-            let topics = accepted.snapshot().collect();
-            let record = GroupRecord::OffsetsCommitted { group_id: self.id.clone(), topics };
-            if step.fits(&record) {
-                self.offsets.extend(accepted);
-                step.record(record);
-            } else {
-                refuse_accepted(&mut results, ErrorCode::InvalidCommitOffsetSize);
-            }
-        }
-        step.reply(token, Reply::OffsetCommit(results));
+        let allowed = |_topic, _partition| ErrorCode::None;
+        commit_offsets(step, &self.id, &mut self.offsets, request, token, &allowed);
     }
 
     /// A consumer outside the group management, or an administrator, may commit to an empty group.
@@ -97,32 +60,6 @@ impl Group {
         self.check_generation(generation)
     }
 
-    /// `added` of the commit's partitions before this one had no offset.
-    fn check_partition(
-        &self,
-        step: &Step<'_>,
-        added: usize,
-        topic: &str,
-        commit: &PartitionCommit,
-    ) -> ErrorCode {
-        let full = self.offsets.count() + added >= OFFSETS_PER_GROUP_MAX;
-        if too_long(&commit.metadata, step.config.offset_metadata_bytes_max) {
-            ErrorCode::OffsetMetadataTooLarge
-        } else if full && self.offsets.get(topic, commit.partition).is_none() {
-            ErrorCode::PolicyViolation
-        } else {
-            ErrorCode::None
-        }
-    }
-
-    pub(crate) fn fetch_all_offsets(&self) -> Vec<(String, Vec<FetchedOffset>)> {
-        self.offsets.fetch_all()
-    }
-
-    pub(crate) fn fetch_offset(&self, topic: &str, partition: i32) -> FetchedOffset {
-        self.offsets.fetch(topic, partition)
-    }
-
     /// An active group keeps its offsets, except that of a consumer group those of topics that
     /// no member subscribes may go.
     pub(crate) fn offset_delete(
@@ -135,34 +72,12 @@ impl Group {
             step.reply(token, Reply::OffsetDelete(Err(ErrorCode::NonEmptyGroup)));
             return;
         }
-        let mut results = Vec::with_capacity(request.topics.len());
-        let mut deleted = Vec::new();
-        for (topic, partitions) in &request.topics {
-            let subscribed = !matches!(self.phase, Phase::Empty) && self.is_subscribed(topic);
-            let error =
-                if subscribed { ErrorCode::GroupSubscribedToTopic } else { ErrorCode::None };
-            let partitions_results = partitions.iter().map(|partition| (*partition, error));
-            results.push(TopicResult {
-                topic: topic.clone(),
-                partitions: partitions_results.collect(),
-            });
-            if !subscribed {
-                let gone: Vec<i32> = partitions
-                    .iter()
-                    .copied()
-                    .filter(|partition| self.offsets.remove(topic, *partition))
-                    .collect();
-                if !gone.is_empty() {
-                    deleted.push((topic.clone(), gone));
-                }
-            }
-        }
-        self.record_deleted(step, deleted);
-        step.reply(token, Reply::OffsetDelete(Ok(results)));
-    }
-
-    pub(crate) fn topic_deleted(&mut self, topic: &str) {
-        self.offsets.remove_topic(topic);
+        let is_empty = matches!(self.phase, Phase::Empty);
+        let names = request.topics.iter().map(|(topic, _)| topic.clone());
+        let subscribed: BTreeSet<String> =
+            names.filter(|topic| !is_empty && self.is_subscribed(topic)).collect();
+        let is_subscribed = |topic: &str| subscribed.contains(topic);
+        delete_offsets(step, &self.id, &mut self.offsets, request, token, &is_subscribed);
     }
 
     /// Whether DeleteGroups may remove the group.
@@ -191,46 +106,6 @@ impl Group {
             let ends_ms = committed.expire_timestamp_ms;
             ends_ms.unwrap_or(since_ms.saturating_add(retention_ms)) <= now_ms
         });
-        self.record_deleted(step, expired);
+        record_deleted(step, &self.id, expired);
     }
-
-    fn record_deleted(&self, step: &mut Step<'_>, topics: Vec<(String, Vec<i32>)>) {
-        let bytes_max = step.config.record_bytes_max;
-        for record in GroupRecord::of_deleted(&self.id, topics, bytes_max) {
-            step.record(record);
-        }
-    }
-
-    pub(crate) fn replay_committed(&mut self, topics: Vec<TopicOffsets>) {
-        for TopicOffsets { topic, partitions } in topics {
-            for (partition, committed) in partitions {
-                self.offsets.insert(&topic, partition, committed);
-            }
-        }
-    }
-
-    pub(crate) fn replay_deleted(&mut self, topics: &[(String, Vec<i32>)]) {
-        for (topic, partitions) in topics {
-            for partition in partitions {
-                self.offsets.remove(topic, *partition);
-            }
-        }
-    }
-}
-
-/// The same error for all partitions of a commit.
-pub(crate) fn refuse_commit(topic: &TopicCommit, error: ErrorCode) -> TopicResult {
-    let partitions = topic.partitions.iter().map(|commit| (commit.partition, error));
-    TopicResult { topic: topic.topic.clone(), partitions: partitions.collect() }
-}
-
-/// What was accepted of a commit is refused after all.
-fn refuse_accepted(results: &mut [TopicResult], code: ErrorCode) {
-    let errors = results.iter_mut().flat_map(|topic| &mut topic.partitions);
-    errors.filter(|(_, error)| *error == ErrorCode::None).for_each(|(_, error)| *error = code);
-}
-
-/// Kafka measures the length in UTF-16 units.
-fn too_long(text: &str, max: usize) -> bool {
-    text.len() > max && text.encode_utf16().count() > max
 }

@@ -18,6 +18,12 @@ impl Group {
         fits
     }
 
+    /// Records that the group is a classic one from here on.
+    pub(crate) fn begin(&mut self, step: &mut Step<'_>) {
+        // An empty group with the longest name fits a record.
+        let _is_written = self.write(step);
+    }
+
     fn metadata(&self) -> GroupMetadata {
         let members = self.members.iter().map(|(id, member)| MemberRecord {
             member_id: id.clone(),

@@ -1,5 +1,9 @@
 //! The coordinator as its callers see it: requests in, replies and records out.
 
+mod consumer_groups;
+mod consumer_offsets;
+mod consumer_simulation;
+mod consumer_world;
 mod joining;
 mod offsets;
 mod records;

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use moldau_coordinator::{
-    CommittedOffset, Error, GroupMetadata, GroupRecord, MemberRecord, Protocol, TopicOffsets,
+    CommittedOffset, ConsumerChange, ConsumerMember, Error, GroupMetadata, GroupRecord,
+    MemberRecord, MemberState, Protocol, TopicOffsets,
 };
+use moldau_protocol::Uuid;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -52,6 +54,70 @@ fn metadata() -> GroupRecord {
     })
 }
 
+fn change() -> GroupRecord {
+    let topic = Uuid::from_bytes([7; 16]);
+    GroupRecord::ConsumerChanged(ConsumerChange {
+        group_id: "g".to_owned(),
+        epoch: 3,
+        target_epoch: 2,
+        target_timestamp_ms: 9,
+        metadata_hash: -2,
+        removed: vec!["b".to_owned()],
+        members: vec![ConsumerMember {
+            member_id: "a".to_owned(),
+            instance_id: None,
+            rack_id: Some("r".to_owned()),
+            client_id: "c".to_owned(),
+            client_host: "/h".to_owned(),
+            rebalance_timeout_ms: 1,
+            assignor: Some("range".to_owned()),
+            topics: ["t".to_owned()].into(),
+            regex: None,
+            epoch: 2,
+            previous_epoch: 1,
+            state: MemberState::UnrevokedPartitions,
+            assigned: [(topic, [(4, 2)].into())].into(),
+            revoking: [(topic, [(5, 1)].into())].into(),
+        }],
+        targets: vec![("a".to_owned(), [(topic, [4, 6].into())].into())],
+    })
+}
+
+#[test]
+fn a_change_of_the_consumer_protocol_has_its_golden_bytes() {
+    let head: &[u8] = &[1, 5, 1, b'g', 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 9];
+    let hash: &[u8] = &[255, 255, 255, 255, 255, 255, 255, 254];
+    let member: &[u8] = &[1, 1, b'b', 1, 1, b'a', 0, 2, b'r', 1, b'c', 2, b'/', b'h', 0, 0, 0, 1];
+    let subscribed: &[u8] = &[6, b'r', b'a', b'n', b'g', b'e', 1, 1, b't', 0];
+    let epochs: &[u8] = &[0, 0, 0, 2, 0, 0, 0, 1, 1];
+    let topic: &[u8] = &[7; 16];
+    let assigned: &[u8] = &[1, 0, 0, 0, 4, 0, 0, 0, 2, 1];
+    let revoking: &[u8] = &[1, 0, 0, 0, 5, 0, 0, 0, 1, 1, 1, b'a', 1];
+    let target: &[u8] = &[2, 0, 0, 0, 4, 0, 0, 0, 6];
+    let parts =
+        [head, hash, member, subscribed, epochs, &[1], topic, assigned, topic, revoking, topic];
+    let golden = [&parts.concat(), target].concat();
+    assert_eq!(encoded(&change()), golden);
+    assert_eq!(GroupRecord::decode(&golden), Ok(change()));
+}
+
+#[test]
+fn partitions_out_of_order_are_refused() {
+    let mut bytes = encoded(&change());
+    let last = bytes.len() - 1;
+    bytes[last] = 4;
+    assert_eq!(GroupRecord::decode(&bytes), Err(Error::Invalid { field: "partitions" }));
+}
+
+#[test]
+fn a_configuration_has_its_golden_bytes() {
+    let configs = vec![("k".to_owned(), "v".to_owned())];
+    let record = GroupRecord::GroupConfigured { group_id: "g".to_owned(), configs };
+    let golden = [1, 6, 1, b'g', 1, 1, b'k', 1, b'v'];
+    assert_eq!(encoded(&record), golden);
+    assert_eq!(GroupRecord::decode(&golden), Ok(record));
+}
+
 #[test]
 fn committed_offsets_have_their_golden_bytes() {
     #[rustfmt::skip]
@@ -94,7 +160,7 @@ fn group_metadata_has_its_golden_bytes() {
 
 #[test]
 fn every_cut_record_is_refused() {
-    for record in [committed(), metadata()] {
+    for record in [committed(), metadata(), change()] {
         let bytes = encoded(&record);
         for length in 0..bytes.len() {
             assert!(GroupRecord::decode(&bytes[..length]).is_err(), "{length} bytes");
@@ -180,6 +246,9 @@ fn any_record() -> impl Strategy<Value = GroupRecord> {
             .prop_map(|(group_id, topics)| GroupRecord::OffsetsDeleted { group_id, topics }),
         any_metadata().prop_map(GroupRecord::GroupMetadata),
         ".{0,9}".prop_map(|group_id| GroupRecord::GroupDeleted { group_id }),
+        Just(change()),
+        (".{0,9}", vec((".{0,9}", ".{0,9}"), 0..4))
+            .prop_map(|(group_id, configs)| GroupRecord::GroupConfigured { group_id, configs }),
     ]
 }
 
@@ -207,7 +276,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(mut bytes in vec(any::<u8>(), 2..200)) {
         bytes[0] = 1;
-        bytes[1] %= 5;
+        bytes[1] %= 7;
         if let Ok(decoded) = GroupRecord::decode(&bytes) {
             prop_assert_eq!(encoded(&decoded), bytes);
         }

@@ -13,7 +13,7 @@ use moldau_coordinator::{
     LeaveRequest, LeavingMember, OffsetCommitRequest, PartitionCommit, Protocol, Reply, SyncReply,
     SyncRequest, Token, TopicCommit,
 };
-use moldau_protocol::ErrorCode;
+use moldau_protocol::{ErrorCode, Uuid};
 
 const SCHEDULES: u64 = 2_000;
 const CHAOS_MS: i64 = 60_000;
@@ -551,7 +551,12 @@ impl Client {
             member_id: self.member_id.clone(),
             instance_id: self.instance_id.clone(),
             retention_ms: None,
-            topics: vec![TopicCommit { topic: self.name.clone(), partitions: vec![commit] }],
+            knows_member_epochs: true,
+            topics: vec![TopicCommit {
+                topic: self.name.clone(),
+                topic_id: Uuid::ZERO,
+                partitions: vec![commit],
+            }],
         }
     }
 }

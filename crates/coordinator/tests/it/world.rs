@@ -6,7 +6,7 @@ use moldau_coordinator::{
     LeaveReply, LeaveRequest, LeavingMember, OffsetCommitRequest, PartitionCommit, Protocol, Reply,
     SyncReply, SyncRequest, Token, TopicCommit,
 };
-use moldau_protocol::ErrorCode;
+use moldau_protocol::{ErrorCode, Uuid};
 
 pub(crate) const GROUP: &str = "orders";
 pub(crate) const SESSION_MS: i32 = 10_000;
@@ -254,6 +254,11 @@ pub(crate) fn commit_request(
         member_id: id.to_owned(),
         instance_id: None,
         retention_ms: None,
-        topics: vec![TopicCommit { topic: topic.to_owned(), partitions: vec![commit] }],
+        knows_member_epochs: true,
+        topics: vec![TopicCommit {
+            topic: topic.to_owned(),
+            topic_id: Uuid::ZERO,
+            partitions: vec![commit],
+        }],
     }
 }

@@ -1,5 +1,6 @@
 //! The broker's configuration file and arguments.
 
+mod consumer_groups;
 mod file;
 
 use std::net::SocketAddr;
@@ -325,6 +326,7 @@ fn groups(file: &File) -> Result<GroupSettings, Problem> {
             .map_or(defaults.offsets_retention_ms, |it| signed(it).saturating_mul(60_000)),
         offsets_retention_check_interval_ms: interval
             .map_or(defaults.offsets_retention_check_interval_ms, signed),
+        consumer: consumer_groups::parse(file)?,
         ..defaults
     })
 }

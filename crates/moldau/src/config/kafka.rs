@@ -146,9 +146,14 @@ const EFFECTS: &[(&[&str], Effect)] = &[
     ),
     (&["fetch.max.bytes"], Unsupported("the broker has a fixed limit")),
     (&["share.*", "group.share.*"], Meaningless("there are no share groups")),
+    (&["group.streams.*"], Meaningless("there are no streams groups")),
     (
-        &["group.streams.*", "group.consumer.*", "group.coordinator.*"],
-        Meaningless("groups use the classic protocol, on the network threads"),
+        &["group.coordinator.*", "group.consumer.assignor.offload.enable"],
+        Meaningless("groups of both protocols are served, on the network threads"),
+    ),
+    (
+        &["group.consumer.migration.policy"],
+        Unsupported("a group changes its protocol while it has no members"),
     ),
     (&["remote.*"], Unsupported("there is no tiered storage")),
     (

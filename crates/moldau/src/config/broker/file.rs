@@ -99,6 +99,32 @@ file! {
     "group.max.session.timeout.ms" => group_max_session_timeout_ms: u64,
     /// Members of one group. Default 10000.
     "group.max.size" => group_max_size: usize,
+    /// Milliseconds without a heartbeat after which a member of the consumer protocol is put out.
+    /// Default 45000.
+    "group.consumer.session.timeout.ms" => group_consumer_session_timeout_ms: u64,
+    /// Shortest session timeout that a group may set. Default 45000.
+    "group.consumer.min.session.timeout.ms" => group_consumer_min_session_timeout_ms: u64,
+    /// Longest session timeout that a group may set. Default 60000.
+    "group.consumer.max.session.timeout.ms" => group_consumer_max_session_timeout_ms: u64,
+    /// Milliseconds between two heartbeats of a member of the consumer protocol. Default 5000.
+    "group.consumer.heartbeat.interval.ms" => group_consumer_heartbeat_interval_ms: u64,
+    /// Shortest heartbeat interval that a group may set. Default 5000.
+    "group.consumer.min.heartbeat.interval.ms" => group_consumer_min_heartbeat_interval_ms: u64,
+    /// Longest heartbeat interval that a group may set. Default 15000.
+    "group.consumer.max.heartbeat.interval.ms" => group_consumer_max_heartbeat_interval_ms: u64,
+    /// Least milliseconds between two target assignments of a group. Default 1000.
+    "group.consumer.assignment.interval.ms" => group_consumer_assignment_interval_ms: u64,
+    /// Shortest assignment interval that a group may set. Default 0.
+    "group.consumer.min.assignment.interval.ms" => group_consumer_min_assignment_interval_ms: u64,
+    /// Longest assignment interval that a group may set. Default 15000.
+    "group.consumer.max.assignment.interval.ms" => group_consumer_max_assignment_interval_ms: u64,
+    /// Members of one group of the consumer protocol. Default 10000.
+    "group.consumer.max.size" => group_consumer_max_size: usize,
+    /// Assignors that members may ask for, the default first. Default `uniform,range`.
+    "group.consumer.assignors" => group_consumer_assignors: String,
+    /// Milliseconds after which the topics of a regular expression are looked for again. Default
+    /// 600000.
+    "group.consumer.regex.refresh.interval.ms" => group_consumer_regex_refresh_interval_ms: u64,
     /// Longest metadata string of a commit for one partition in bytes. Default 4096.
     "offset.metadata.max.bytes" => offset_metadata_max_bytes: usize,
     /// Minutes until offsets expire after the last member has left their group. Default 10080.

@@ -1,0 +1,126 @@
+//! Regular expressions of subscriptions, in the syntax of RE2, which Kafka takes from re2j. A name
+//! matches as a whole.
+//!
+//! The crate `regex` follows the same syntax but for a few forms, which are rewritten: `\Q..\E`
+//! quotes, and inside of brackets `[`, `&`, `~` and `-` stand for themselves.
+
+use regex::{Regex, RegexBuilder};
+
+/// Memory of one compiled expression. A name is matched in time linear to its length, whatever the
+/// expression is.
+const COMPILED_BYTES_MAX: usize = 1 << 20;
+
+/// Compiles an expression.
+///
+/// # Errors
+/// Says why the expression is not valid.
+pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+    // On its own first: `a)(b` must not become valid by what stands around it.
+    let translated = translate(pattern);
+    let build = |text: &str| RegexBuilder::new(text).size_limit(COMPILED_BYTES_MAX).build();
+    build(&translated).and_then(|_alone| build(&format!(r"\A(?:{translated})\z"))).map_err(
+        |error| match error {
+            regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+            other => last_line(&other.to_string()),
+        },
+    )
+}
+
+/// The crate draws where the error is, over several lines, and then says what it is.
+fn last_line(message: &str) -> String {
+    let line = message.lines().last().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+fn translate(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    let mut in_class = false;
+    while let Some(first) = rest.chars().next() {
+        if let Some(quoted) = rest.strip_prefix(r"\Q") {
+            let (text, after) = quoted.split_once(r"\E").unwrap_or((quoted, ""));
+            out.push_str(&regex::escape(text));
+            rest = after;
+            continue;
+        }
+        if first == '\\' {
+            let length = first.len_utf8() + rest[1..].chars().next().map_or(0, char::len_utf8);
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+            continue;
+        }
+        if in_class {
+            rest = in_brackets(rest, first, &mut out, &mut in_class);
+            continue;
+        }
+        out.push(first);
+        rest = &rest[first.len_utf8()..];
+        if first == '[' {
+            in_class = true;
+            // A bracket that closes stands for itself in the first place.
+            for literal in ["^", "]"] {
+                if let Some(after) = rest.strip_prefix(literal) {
+                    out.push_str(if literal == "]" { r"\]" } else { literal });
+                    rest = after;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// One element inside of brackets; returns what follows it.
+fn in_brackets<'a>(rest: &'a str, first: char, out: &mut String, in_class: &mut bool) -> &'a str {
+    if let Some(end) = rest.starts_with("[:").then(|| rest.find(":]")).flatten() {
+        out.push_str(&rest[..end + 2]);
+        return &rest[end + 2..];
+    }
+    if rest.starts_with("--") {
+        out.push_str(r"-\-");
+        return &rest[2..];
+    }
+    if matches!(first, '[' | '&' | '~') {
+        out.push('\\');
+    }
+    out.push(first);
+    *in_class = first != ']';
+    &rest[first.len_utf8()..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, name: &str) -> bool {
+        compile(pattern).expect("a valid expression").is_match(name)
+    }
+
+    #[test]
+    fn a_name_matches_as_a_whole() {
+        assert!(matches("a.*|b", "ab"));
+        assert!(matches("a.*|b", "b"));
+        assert!(!matches("a.*|b", "bb"));
+        assert!(!matches("foo", "foo-bar"));
+        assert!(!matches("foo", "xfoo"));
+    }
+
+    #[test]
+    fn forms_of_re2_are_understood() {
+        assert!(matches(r"\Qa.b\E.*", "a.bc"));
+        assert!(!matches(r"\Qa.b\E.*", "aXbc"));
+        assert!(matches("[[a]+", "[a["));
+        assert!(matches("[a&&b]+", "a&b"));
+        assert!(matches("[[:alpha:]]+", "topic"));
+        assert!(matches("[]a]+", "]a"));
+        assert!(matches("[^]a]+", "bc"));
+        assert!(matches("(?i)TOPIC", "topic"));
+        assert!(matches(r"\pL+", "topic"));
+    }
+
+    #[test]
+    fn invalid_expressions_are_refused() {
+        for pattern in ["[", "(", "a)(b", "*", r"(?=a)", r"(a)\1", "a{1001}{1001}"] {
+            assert!(compile(pattern).is_err(), "{pattern}");
+        }
+    }
+}

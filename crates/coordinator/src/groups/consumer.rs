@@ -1,0 +1,209 @@
+//! Requests of the consumer protocol, before they reach their group.
+
+use moldau_protocol::ErrorCode;
+
+use super::{Groups, check_group_id};
+use crate::any_group::AnyGroup;
+use crate::config::{Config, NAME_BYTES_MAX, SUBSCRIPTION_BYTES_MAX};
+use crate::consumer::{
+    Assignor, JOIN_EPOCH, LEAVE_EPOCH, Refused, STATIC_LEAVE_EPOCH, check_pattern,
+};
+use crate::group_config::GroupOverrides;
+use crate::record::GroupRecord;
+use crate::reply::{ConsumerGroupDescription, ConsumerHeartbeatReply, Effects, Reply};
+use crate::request::{ConsumerHeartbeat, Token};
+use crate::topics::Topics;
+
+impl Groups {
+    /// ConsumerGroupHeartbeat. The reply comes out at once. `makes_own_id` holds for clients that
+    /// make the id of their member themselves (version 1 and later, KIP-1082).
+    pub fn consumer_heartbeat(
+        &mut self,
+        now_ms: i64,
+        mut request: ConsumerHeartbeat,
+        makes_own_id: bool,
+        topics: &dyn Topics,
+        token: Token,
+    ) -> Effects {
+        let refused = |(error, message)| {
+            let reply = ConsumerHeartbeatReply::refused(error, message);
+            Effects::reply(token, Reply::ConsumerHeartbeat(reply))
+        };
+        if let Err(why) = check(&self.config, &request, makes_own_id) {
+            return refused(why);
+        }
+        let leaves = request.member_epoch < 0;
+        if let Err(why) = self.prepare(now_ms, &request) {
+            return refused(why);
+        }
+        if request.member_id.is_empty() {
+            request.member_id = self.member_ids.uuid().to_string();
+        }
+        let stepped = self.step(now_ms, &request.group_id, |group, step| {
+            let group = group.as_consumer(&request.group_id);
+            let reply = match leaves {
+                true => group.leave(step, &request),
+                false => group.heartbeat(step, &request, topics),
+            };
+            let reply = reply
+                .unwrap_or_else(|(error, message)| ConsumerHeartbeatReply::refused(error, message));
+            step.reply(token, Reply::ConsumerHeartbeat(reply));
+        });
+        stepped.unwrap_or_else(|| refused(not_found(&request.group_id)))
+    }
+
+    /// Makes sure that there is a group of the consumer protocol, or one that may become it.
+    fn prepare(&mut self, now_ms: i64, request: &ConsumerHeartbeat) -> Result<(), Refused> {
+        let id = &request.group_id;
+        let joins = request.member_epoch == JOIN_EPOCH;
+        match self.groups.get(id) {
+            Some(AnyGroup::Consumer(_)) => Ok(()),
+            Some(group) if joins && group.is_empty() => Ok(()),
+            Some(AnyGroup::Classic(_)) if joins => Err((
+                ErrorCode::GroupIdNotFound,
+                format!(
+                    "group {id} has members of the classic protocol; others can join when they \
+                     have left"
+                ),
+            )),
+            Some(AnyGroup::Classic(_)) => {
+                let message = format!("group {id} does not follow the consumer protocol");
+                Err((ErrorCode::GroupIdNotFound, message))
+            }
+            None if !joins => Err(not_found(id)),
+            None => {
+                let message = || "there are as many groups as there may be".to_owned();
+                let is_made = self.ensure(id, now_ms);
+                is_made.then_some(()).ok_or_else(|| (ErrorCode::PolicyViolation, message()))
+            }
+        }
+    }
+
+    /// ConsumerGroupDescribe for one group.
+    ///
+    /// # Errors
+    ///
+    /// Says whether there is no group, or one of another type.
+    pub fn describe_consumer(&self, group_id: &str) -> Result<ConsumerGroupDescription, String> {
+        match self.groups.get(group_id) {
+            Some(AnyGroup::Consumer(group)) => Ok(group.describe(self.config.default_assignor())),
+            Some(AnyGroup::Classic(_)) => {
+                Err(format!("group {group_id} does not follow the consumer protocol"))
+            }
+            None => Err(format!("there is no group {group_id}")),
+        }
+    }
+
+    /// Whether OffsetFetch may come from a member of this epoch. There is nothing to be had from a
+    /// group that does not exist.
+    ///
+    /// # Errors
+    ///
+    /// What Kafka answers where it may not.
+    pub fn check_fetch(
+        &self,
+        group_id: &str,
+        member_id: Option<&str>,
+        epoch: i32,
+    ) -> Result<(), ErrorCode> {
+        self.groups.get(group_id).map_or(Ok(()), |group| group.check_fetch(member_id, epoch))
+    }
+
+    /// What a group overrides of the configuration.
+    pub fn overrides(&self, group_id: &str) -> GroupOverrides {
+        self.overrides.get(group_id).cloned().unwrap_or_default()
+    }
+
+    /// Replaces what a group overrides, and returns the record of it. It counts from the next
+    /// heartbeat of each member on. The caller has checked the values. `None` where as many groups
+    /// override something as there may be groups.
+    pub fn configure(&mut self, group_id: &str, overrides: GroupOverrides) -> Option<GroupRecord> {
+        let is_known = self.overrides.contains_key(group_id) || overrides.is_empty();
+        if !is_known && self.overrides.len() >= self.config.groups_max {
+            return None;
+        }
+        let configs: Vec<_> = overrides.into_iter().collect();
+        self.replace_overrides(group_id.to_owned(), configs.clone());
+        Some(GroupRecord::GroupConfigured { group_id: group_id.to_owned(), configs })
+    }
+
+    pub(super) fn replace_overrides(&mut self, group_id: String, configs: Vec<(String, String)>) {
+        if configs.is_empty() {
+            self.overrides.remove(&group_id);
+        } else {
+            self.overrides.insert(group_id, configs.into_iter().collect());
+        }
+    }
+}
+
+fn not_found(group_id: &str) -> Refused {
+    (ErrorCode::GroupIdNotFound, format!("there is no consumer group {group_id}"))
+}
+
+/// What can be said without looking at the group, in the order in which Kafka says it.
+fn check(config: &Config, request: &ConsumerHeartbeat, makes_own_id: bool) -> Result<(), Refused> {
+    let epoch = request.member_epoch;
+    let is_empty = |text: &str| text.trim().is_empty();
+    let is_empty_option = |text: &Option<String>| text.as_deref().is_some_and(is_empty);
+    let must_have_id = makes_own_id || epoch > 0 || epoch == LEAVE_EPOCH;
+    let invalid = |message: &str| Err((ErrorCode::InvalidRequest, message.to_owned()));
+    if must_have_id && is_empty(&request.member_id) {
+        return invalid("the member has no id");
+    }
+    if is_empty(&request.group_id) {
+        return invalid("the group has no id");
+    }
+    if is_empty_option(&request.instance_id) {
+        return invalid("the instance id is empty");
+    }
+    if is_empty_option(&request.rack_id) {
+        return invalid("the rack id is empty");
+    }
+    if epoch == JOIN_EPOCH {
+        if request.rebalance_timeout_ms == -1 {
+            return invalid("a member that joins must give its rebalance timeout");
+        }
+        if request.owned.as_ref().is_none_or(|owned| !owned.is_empty()) {
+            return invalid("a member that joins must say that it holds no partitions");
+        }
+        if request.topics.is_none() && request.regex.is_none() {
+            return invalid("a member that joins must subscribe to something");
+        }
+    } else if epoch == STATIC_LEAVE_EPOCH && request.instance_id.is_none() {
+        return invalid("a member without an instance id cannot leave for a while");
+    } else if epoch < STATIC_LEAVE_EPOCH {
+        return invalid("there is no such member epoch");
+    }
+    if let Some(assignor) = &request.assignor {
+        let assignors = &config.consumer.assignors;
+        if Assignor::named(assignor).is_none_or(|wanted| !assignors.contains(&wanted)) {
+            let names: Vec<&str> = assignors.iter().map(|assignor| assignor.name()).collect();
+            let message = format!(
+                "there is no assignor {assignor}; those that there are: {}",
+                names.join(", ")
+            );
+            return Err((ErrorCode::UnsupportedAssignor, message));
+        }
+    }
+    check_size(request)?;
+    // A member that stays has its pattern checked beside the one that it had.
+    match &request.regex {
+        Some(regex) if epoch == JOIN_EPOCH => check_pattern(regex),
+        _ => Ok(()),
+    }
+}
+
+/// Bounds that Kafka does not have.
+fn check_size(request: &ConsumerHeartbeat) -> Result<(), Refused> {
+    let texts = [&request.instance_id, &request.rack_id, &request.regex];
+    let topics = request.topics.iter().flatten().map(|topic| topic.len() + size_of::<String>());
+    let bytes = texts.into_iter().flatten().map(String::len).chain(topics).sum::<usize>();
+    let is_long = request.member_id.len() > NAME_BYTES_MAX
+        || check_group_id(&request.group_id).is_err()
+        || bytes > SUBSCRIPTION_BYTES_MAX;
+    if is_long {
+        let message = "the names of the member and of its topics are too long".to_owned();
+        return Err((ErrorCode::PolicyViolation, message));
+    }
+    Ok(())
+}
