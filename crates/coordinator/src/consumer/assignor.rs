@@ -221,7 +221,8 @@ fn unbalanced(
 ) -> Option<(usize, usize)> {
     let members = assignment.members.iter().zip(targets).zip(loads).enumerate();
     let subscribers = members.filter(|(_, ((member, _), _))| member.topics.contains(topic));
-    let (mut most, mut fewest): (Option<(usize, usize)>, Option<(usize, usize)>) = (None, None);
+    let mut most: Option<(usize, usize)> = None;
+    let mut fewest: Option<(usize, usize)> = None;
     for (place, ((_, target), load)) in subscribers {
         if target.contains_key(topic) && most.is_none_or(|(load_max, _)| *load > load_max) {
             most = Some((*load, place));

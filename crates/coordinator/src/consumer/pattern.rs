@@ -36,17 +36,19 @@ fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;
     let mut in_class = false;
-    while let Some(first) = rest.chars().next() {
+    loop {
         if let Some(quoted) = rest.strip_prefix(r"\Q") {
             let (text, after) = quoted.split_once(r"\E").unwrap_or((quoted, ""));
             out.push_str(&regex::escape(text));
             rest = after;
             continue;
         }
+        let mut letters = rest.chars();
+        let Some(first) = letters.next() else { return out };
         if first == '\\' {
-            let length = first.len_utf8() + rest[1..].chars().next().map_or(0, char::len_utf8);
-            out.push_str(&rest[..length]);
-            rest = &rest[length..];
+            out.push(first);
+            out.extend(letters.next());
+            rest = letters.as_str();
             continue;
         }
         if in_class {
@@ -54,37 +56,40 @@ fn translate(pattern: &str) -> String {
             continue;
         }
         out.push(first);
-        rest = &rest[first.len_utf8()..];
+        rest = letters.as_str();
         if first == '[' {
             in_class = true;
+            if let Some(after) = rest.strip_prefix('^') {
+                out.push('^');
+                rest = after;
+            }
             // A bracket that closes stands for itself in the first place.
-            for literal in ["^", "]"] {
-                if let Some(after) = rest.strip_prefix(literal) {
-                    out.push_str(if literal == "]" { r"\]" } else { literal });
-                    rest = after;
-                }
+            if let Some(after) = rest.strip_prefix(']') {
+                out.push_str(r"\]");
+                rest = after;
             }
         }
     }
-    out
 }
 
 /// One element inside of brackets; returns what follows it.
 fn in_brackets<'a>(rest: &'a str, first: char, out: &mut String, in_class: &mut bool) -> &'a str {
-    if let Some(end) = rest.starts_with("[:").then(|| rest.find(":]")).flatten() {
-        out.push_str(&rest[..end + 2]);
-        return &rest[end + 2..];
+    if let Some((name, after)) = rest.strip_prefix("[:").and_then(|rest| rest.split_once(":]")) {
+        out.push_str("[:");
+        out.push_str(name);
+        out.push_str(":]");
+        return after;
     }
-    if rest.starts_with("--") {
+    if let Some(after) = rest.strip_prefix("--") {
         out.push_str(r"-\-");
-        return &rest[2..];
+        return after;
     }
     if matches!(first, '[' | '&' | '~') {
         out.push('\\');
     }
     out.push(first);
     *in_class = first != ']';
-    &rest[first.len_utf8()..]
+    rest.strip_prefix(first).unwrap_or_default()
 }
 
 #[cfg(test)]
