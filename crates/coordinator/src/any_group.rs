@@ -3,11 +3,12 @@
 use moldau_protocol::ErrorCode;
 
 use crate::consumer::ConsumerGroup;
-use crate::group::{Group, Step};
+use crate::group::Group;
 use crate::offsets::Offsets;
 use crate::record::GroupRecord;
 use crate::reply::{GroupState, GroupType, ListedGroup};
 use crate::request::{OffsetCommitRequest, OffsetDeleteRequest, Token};
+use crate::step::Step;
 
 /// Protocol type of every group whose members read topics.
 const CONSUMER_PROTOCOL_TYPE: &str = "consumer";

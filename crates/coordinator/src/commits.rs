@@ -3,13 +3,13 @@
 use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::config::OFFSETS_PER_GROUP_MAX;
-use crate::group::Step;
 use crate::offsets::Offsets;
 use crate::record::{CommittedOffset, GroupRecord};
 use crate::reply::{Reply, TopicResult};
 use crate::request::{
     OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, Token, TopicCommit,
 };
+use crate::step::Step;
 
 /// Commits the offsets of partitions that `allowed` has nothing against.
 pub(crate) fn commit_offsets(

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::consumer::Assignor;
+use crate::assignor::Assignor;
 
 /// Settings of [`Groups`](crate::Groups), named after Kafka's broker configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,38 +9,28 @@
 //! A partition has one owner: the member that holds it, or that was asked to give it up and did
 //! not say yet that it has.
 
-mod assignor;
 mod commits;
 mod heartbeat;
 mod leaving;
-mod member;
 mod pattern;
 mod reconcile;
-mod record;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use moldau_protocol::{ErrorCode, Uuid};
 
-use crate::group::Step;
+use crate::assignor::Assignor;
+use crate::consumer_member::{ConsumerMember, MemberState, OwnedPartitions, Partitions};
+use crate::consumer_record::ConsumerChange;
 use crate::offsets::Offsets;
 use crate::record::GroupRecord;
 use crate::reply::{ConsumerGroupDescription, ConsumerMemberDescription, GroupState};
+use crate::step::Step;
 use crate::timers::{Timer, Timers};
 use crate::topics::Topics;
 
-pub use assignor::Assignor;
 pub(crate) use heartbeat::{Refused, check_pattern};
-pub use member::{ConsumerMember, MemberState};
-pub use record::ConsumerChange;
-pub(crate) use record::{put_change, take_change};
-
-/// Partitions by the id of their topic.
-pub type Partitions = BTreeMap<Uuid, BTreeSet<i32>>;
-
-/// Partitions by the id of their topic, each with the epoch in which its member got it.
-pub type OwnedPartitions = BTreeMap<Uuid, BTreeMap<i32, i32>>;
 
 /// Epoch that a member sends with its first heartbeat.
 pub(crate) const JOIN_EPOCH: i32 = 0;

@@ -18,12 +18,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use moldau_protocol::ErrorCode;
 
-use crate::config::{Config, GroupSettings};
-use crate::group_config::{self, GroupOverrides};
 use crate::offsets::Offsets;
-use crate::record::{GroupMetadata, GroupRecord};
-use crate::reply::{Effects, GroupDescription, GroupState, MemberDescription, Reply};
-use crate::request::{Protocol, Token};
+use crate::record::GroupMetadata;
+use crate::reply::{GroupDescription, GroupState, MemberDescription};
+use crate::request::Protocol;
+pub(crate) use crate::step::Step;
 use crate::timers::{Timer, Timers};
 use member::Member;
 
@@ -32,44 +31,6 @@ const CONSUMER_PROTOCOL_TYPE: &str = "consumer";
 
 /// How often at most it is looked again whether one of several static members came back.
 const JOIN_RETRY_MS_MIN: i32 = 1_000;
-
-/// What one step works with.
-pub(crate) struct Step<'a> {
-    pub(crate) now_ms: i64,
-    pub(crate) config: &'a Config,
-    /// What groups override of the configuration.
-    pub(crate) overrides: &'a BTreeMap<String, GroupOverrides>,
-    pub(crate) effects: Effects,
-}
-
-impl Step<'_> {
-    pub(crate) fn reply(&mut self, token: Token, reply: Reply) {
-        self.effects.replies.push((token, reply));
-    }
-
-    pub(crate) fn record(&mut self, record: GroupRecord) {
-        self.effects.records.push(record);
-    }
-
-    /// Whether the record can be written.
-    pub(crate) fn fits(&self, record: &GroupRecord) -> bool {
-        let mut bytes = Vec::new();
-        record.encode(&mut bytes);
-        bytes.len() <= self.config.record_bytes_max
-    }
-
-    pub(crate) fn after_ms(&self, delay_ms: i32) -> i64 {
-        self.now_ms.saturating_add(i64::from(delay_ms))
-    }
-
-    /// The settings of a group of the consumer protocol.
-    pub(crate) fn settings(&self, group_id: &str) -> GroupSettings {
-        match self.overrides.get(group_id) {
-            Some(overrides) => group_config::settings(self.config, overrides),
-            None => self.config.consumer.settings,
-        }
-    }
-}
 
 /// The join phase of a group that was empty: it waits a fixed delay for more members, again and
 /// again while members come, up to the rebalance timeout.

@@ -1,7 +1,8 @@
 //! Consumer groups, transactions and producer ids as pure state machines.
 //!
 //! [`Groups`] holds every consumer group of one broker, classic ones and those of the consumer
-//! protocol (KIP-848): membership, assignments, static members (KIP-345), committed offsets. It owns no clock, thread or socket: each call carries the
+//! protocol (KIP-848): membership, assignments, static members (KIP-345), committed offsets. It
+//! owns no clock, thread or socket: each call carries the
 //! time in milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has
 //! to wait leaves its [`Token`] behind, which comes out with the reply in a later step.
 //!
@@ -12,7 +13,10 @@
 //! | `groups` | all groups: lookup, creation, deadlines, retention, replay, snapshot |
 //! | `any_group` | what both types of groups have in common |
 //! | `group` | one classic group: members, state, generations; `join`, `sync`, `membership` |
-//! | `consumer` | one group of the consumer protocol: epochs, targets, reconciliation, assignors |
+//! | `consumer` | one group of the consumer protocol: epochs, targets, reconciliation |
+//! | `consumer_member`, `consumer_record` | its members, and what is stored of it |
+//! | `assignor` | who gets which partitions |
+//! | `step` | what one step of a group works with |
 //! | `group_config` | what a group may override of the configuration |
 //! | `topics` | what the caller says of topics |
 //! | `offsets`, `commits` | committed offsets of one group |
@@ -39,9 +43,12 @@
 //! - Clocks may stand still; a time earlier than the one before only delays deadlines.
 
 mod any_group;
+mod assignor;
 mod commits;
 mod config;
 mod consumer;
+mod consumer_member;
+mod consumer_record;
 mod error;
 mod group;
 mod group_config;
@@ -52,20 +59,21 @@ pub mod producer_ids;
 mod record;
 mod reply;
 mod request;
+mod step;
 mod subscription;
 mod timers;
 mod topics;
 pub mod transactions;
 mod wire;
 
+pub use assignor::Assignor;
 pub use config::{
     ASSIGNMENTS_BYTES_MAX, Config, ConsumerConfig, GROUP_SIZE_MAX, GROUPS_MAX, GroupSettings,
     MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, OFFSETS_PER_GROUP_MAX, PENDING_MEMBERS_MAX,
     PROTOCOLS_MAX, RECORD_BYTES_MAX, SUBSCRIPTION_BYTES_MAX,
 };
-pub use consumer::{
-    Assignor, ConsumerChange, ConsumerMember, MemberState, OwnedPartitions, Partitions,
-};
+pub use consumer_member::{ConsumerMember, MemberState, OwnedPartitions, Partitions};
+pub use consumer_record::ConsumerChange;
 pub use error::Error;
 pub use group_config::{GROUP_KEYS, GroupKey, GroupOverrides};
 pub use groups::Groups;

@@ -6,7 +6,8 @@ use moldau_protocol::Uuid;
 /// 16-bit length of a string with what is added to it.
 const MEMBER_NAME_CHARACTERS_MAX: usize = 255;
 
-/// Makes member ids. In a classic group: what the member calls itself, a dash, and a random UUID (version 4).
+/// Makes member ids. In a classic group: what the member calls itself, a dash, and a random UUID
+/// (version 4).
 #[derive(Debug)]
 pub(crate) struct MemberIds {
     state: u64,

@@ -10,7 +10,7 @@
 //! | 2 offsets deleted | [topic string, [partition i32]] |
 //! | 3 group metadata | generation i32, type, protocol, leader (string? each), time i64, [member] |
 //! | 4 group deleted | |
-//! | 5 group of the consumer protocol changed | see `consumer::record` |
+//! | 5 group of the consumer protocol changed | see `consumer_record` |
 //! | 6 group configured | [key string, value string] |
 //!
 //! An offset is: offset i64, leader epoch i32, metadata string, commit time i64, flag u8, and the
@@ -21,9 +21,10 @@
 
 use bytes::Bytes;
 
-use crate::consumer::{ConsumerChange, put_change, take_change};
+use crate::consumer_record::{ConsumerChange, put_change, take_change};
 use crate::error::Error;
 use crate::request::Protocol;
+pub(crate) use crate::wire::list;
 use crate::wire::{Put, Take};
 
 /// A change that must survive a restart.
@@ -359,19 +360,4 @@ fn take_member(take: &mut Take<'_>) -> Result<MemberRecord, Error> {
         })?,
         assignment: take.bytes("assignment")?,
     })
-}
-
-/// A counted list. It grows with its elements, since one of them may take far more memory than the
-/// byte that its count is checked against.
-pub(crate) fn list<T>(
-    take: &mut Take<'_>,
-    field: &'static str,
-    mut element: impl FnMut(&mut Take<'_>) -> Result<T, Error>,
-) -> Result<Vec<T>, Error> {
-    let count = take.count(field)?;
-    let mut list = Vec::new();
-    for _ in 0..count {
-        list.push(element(take)?);
-    }
-    Ok(list)
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use moldau_protocol::ErrorCode;
 
-use crate::consumer::{ConsumerMember, Partitions};
+use crate::consumer_member::{ConsumerMember, Partitions};
 use crate::record::GroupRecord;
 use crate::request::Token;
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use moldau_protocol::Uuid;
 
-use crate::consumer::Partitions;
+use crate::consumer_member::Partitions;
 
 /// An opaque number that the caller gives to a request, to find the request again when its reply
 /// comes out. Every token that goes in comes out in exactly one [`Effects`](crate::Effects).

@@ -142,3 +142,18 @@ impl<'a> Take<'a> {
         if self.0.is_empty() { Ok(()) } else { Err(Error::Trailing { bytes: self.0.len() }) }
     }
 }
+
+/// A counted list. It grows with its elements, since one of them may take far more memory than the
+/// byte that its count is checked against.
+pub(crate) fn list<T>(
+    take: &mut Take<'_>,
+    field: &'static str,
+    mut element: impl FnMut(&mut Take<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let count = take.count(field)?;
+    let mut list = Vec::new();
+    for _ in 0..count {
+        list.push(element(take)?);
+    }
+    Ok(list)
+}

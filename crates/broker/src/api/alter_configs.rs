@@ -1,6 +1,6 @@
 //! AlterConfigs, versions 0-2 (KIP-133), of topics and groups.
 //!
-//! The configuration of the request replaces the whole of what the topic or group overrides. Kafka's own
+//! The configuration of the request replaces all overrides of the topic or group. Kafka's own
 //! clients and tools use IncrementalAlterConfigs; KafkaJS and older clients know this one only.
 
 use moldau_protocol::ErrorCode;

@@ -1,7 +1,8 @@
 //! OffsetCommit 2-10, OffsetFetch 1-10, OffsetDelete 0.
 //!
 //! KIP-320 leader epochs, KIP-447 stable offsets (what an open transaction is to commit is refused
-//! to those who ask for them), KIP-848 member epochs, KIP-709 several groups at once, KIP-516 topic ids in version 10.
+//! to those who ask for them), KIP-848 member epochs, KIP-709 several
+//! groups at once, KIP-516 topic ids in version 10.
 
 use std::collections::HashSet;
 

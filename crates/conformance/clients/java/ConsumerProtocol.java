@@ -162,7 +162,8 @@ final class ConsumerProtocol {
         ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, topic);
         String key = "consumer.heartbeat.interval.ms";
         client.admin.incrementalAlterConfigs(Map.of(group, List.of(
-            new AlterConfigOp(new ConfigEntry(key, "6000"), AlterConfigOp.OpType.SET)))).all().get();
+            new AlterConfigOp(new ConfigEntry(key, "6000"), AlterConfigOp.OpType.SET))))
+            .all().get();
         client.check("a group may have a configuration of its own", await(() -> {
             var config = client.admin.describeConfigs(List.of(group)).all().get().get(group);
             return config.get(key).value().equals("6000");
@@ -227,7 +228,8 @@ final class ConsumerProtocol {
     private void produce(String name) throws Exception {
         try (var producer = client.producer(Map.of())) {
             for (int i = 0; i < BATCH; i++) {
-                producer.send(new ProducerRecord<>(topic, i % 4, null, (name + "-" + i).getBytes()));
+                byte[] value = (name + "-" + i).getBytes();
+                producer.send(new ProducerRecord<>(topic, i % 4, null, value));
             }
             producer.flush();
         }

@@ -4,9 +4,9 @@ use moldau_protocol::{ErrorCode, Uuid};
 
 use super::ConsumerGroup;
 use crate::commits::{commit_offsets, delete_offsets, record_deleted, refuse_commit};
-use crate::group::Step;
 use crate::reply::Reply;
 use crate::request::{OffsetCommitRequest, OffsetDeleteRequest, Token};
+use crate::step::Step;
 
 impl ConsumerGroup {
     pub(crate) fn offset_commit(

@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 
 use moldau_protocol::{ErrorCode, Uuid};
 
-use super::assignor::{Assignment, MemberTopics};
 use super::reconcile::Reconciliation;
 use super::{
     ConsumerGroup, ConsumerMember, JOIN_EPOCH, MemberState, Partitions, STATIC_LEAVE_EPOCH, pattern,
 };
+use crate::assignor::{Assignment, MemberTopics};
 use crate::config::Config;
-use crate::group::Step;
 use crate::reply::ConsumerHeartbeatReply;
 use crate::request::ConsumerHeartbeat;
+use crate::step::Step;
 use crate::timers::Timer;
 use crate::topics::Topics;
 

@@ -7,9 +7,9 @@ use moldau_protocol::ErrorCode;
 
 use super::heartbeat::Refused;
 use super::{ConsumerGroup, MemberState, STATIC_LEAVE_EPOCH};
-use crate::group::Step;
 use crate::reply::{ConsumerHeartbeatReply, LeaveReply, LeftMember, Reply};
 use crate::request::{ConsumerHeartbeat, LeaveRequest, LeavingMember, Token};
+use crate::step::Step;
 use crate::timers::Timer;
 
 impl ConsumerGroup {

@@ -1,8 +1,8 @@
 //! From a group to its records, and back.
 
 use super::{ConsumerChange, ConsumerGroup, MemberState};
-use crate::group::Step;
 use crate::record::GroupRecord;
+use crate::step::Step;
 use crate::timers::Timer;
 
 impl ConsumerGroup {

@@ -4,10 +4,9 @@ use moldau_protocol::ErrorCode;
 
 use super::{Groups, check_group_id};
 use crate::any_group::AnyGroup;
+use crate::assignor::Assignor;
 use crate::config::{Config, NAME_BYTES_MAX, SUBSCRIPTION_BYTES_MAX};
-use crate::consumer::{
-    Assignor, JOIN_EPOCH, LEAVE_EPOCH, Refused, STATIC_LEAVE_EPOCH, check_pattern,
-};
+use crate::consumer::{JOIN_EPOCH, LEAVE_EPOCH, Refused, STATIC_LEAVE_EPOCH, check_pattern};
 use crate::group_config::GroupOverrides;
 use crate::record::GroupRecord;
 use crate::reply::{ConsumerGroupDescription, ConsumerHeartbeatReply, Effects, Reply};

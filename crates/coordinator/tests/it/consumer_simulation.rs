@@ -314,7 +314,7 @@ impl Simulation {
         }
         let mut read: BTreeMap<(Uuid, i32), &str> = BTreeMap::new();
         for life in self.lives.iter().filter(|life| life.is_alive) {
-            // One that was put out, or another of the same instance, is stopped by its next request.
+            // One that was put out is stopped by its next request.
             let Some((epoch, _)) = members.get(&life.client.id) else { continue };
             assert!(life.client.epoch <= *epoch || *epoch == -2, "{} is ahead", life.client.id);
             for key in keys(&life.client.owned) {

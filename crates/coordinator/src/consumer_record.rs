@@ -11,10 +11,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{ConsumerMember, MemberState, OwnedPartitions, Partitions};
+use crate::consumer_member::{ConsumerMember, MemberState, OwnedPartitions, Partitions};
 use crate::error::Error;
-use crate::record::list;
-use crate::wire::{Put, Take};
+use crate::wire::{Put, Take, list};
 
 /// A change of a group of the consumer protocol. It makes the group if there is none, and turns a
 /// classic group without members into one.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use moldau_protocol::Uuid;
 
-use super::Partitions;
+use crate::consumer_member::Partitions;
 
 /// An assignor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,19 +20,19 @@ pub enum Assignor {
 }
 
 /// What an assignor works on.
-pub(super) struct Assignment<'a> {
-    pub(super) members: Vec<MemberTopics<'a>>,
+pub(crate) struct Assignment<'a> {
+    pub(crate) members: Vec<MemberTopics<'a>>,
     /// Partitions of each topic that a member subscribes to.
-    pub(super) sizes: BTreeMap<Uuid, i32>,
+    pub(crate) sizes: BTreeMap<Uuid, i32>,
 }
 
 /// A member as assignors see it.
-pub(super) struct MemberTopics<'a> {
-    pub(super) id: &'a str,
-    pub(super) instance_id: Option<&'a str>,
-    pub(super) topics: BTreeSet<Uuid>,
+pub(crate) struct MemberTopics<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) instance_id: Option<&'a str>,
+    pub(crate) topics: BTreeSet<Uuid>,
     /// Its part of the target before.
-    pub(super) current: Option<&'a Partitions>,
+    pub(crate) current: Option<&'a Partitions>,
 }
 
 impl Assignor {
@@ -50,7 +50,7 @@ impl Assignor {
     }
 
     /// The target of every member.
-    pub(super) fn assign(self, assignment: &Assignment<'_>) -> BTreeMap<String, Partitions> {
+    pub(crate) fn assign(self, assignment: &Assignment<'_>) -> BTreeMap<String, Partitions> {
         let members = &assignment.members;
         let targets = match self {
             Self::Range => range(assignment),

@@ -1,10 +1,14 @@
 //! A member of a group of the consumer protocol. All of it is stored.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use moldau_protocol::Uuid;
 
-use super::{OwnedPartitions, Partitions};
+/// Partitions by the id of their topic.
+pub type Partitions = BTreeMap<Uuid, BTreeSet<i32>>;
+
+/// Partitions by the id of their topic, each with the epoch in which its member got it.
+pub type OwnedPartitions = BTreeMap<Uuid, BTreeMap<i32, i32>>;
 
 /// What a member has to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +55,7 @@ pub struct ConsumerMember {
 }
 
 impl ConsumerMember {
-    pub(super) fn new(member_id: &str) -> Self {
+    pub(crate) fn new(member_id: &str) -> Self {
         Self {
             member_id: member_id.to_owned(),
             instance_id: None,
@@ -71,37 +75,33 @@ impl ConsumerMember {
     }
 
     /// Whether the member has all of the target of this epoch.
-    pub(super) fn is_at(&self, target_epoch: i32) -> bool {
+    pub(crate) fn is_at(&self, target_epoch: i32) -> bool {
         self.state == MemberState::Stable && self.epoch == target_epoch
     }
 
-    pub(super) fn assigned_partitions(&self) -> Partitions {
+    pub(crate) fn assigned_partitions(&self) -> Partitions {
         let assigned = self.assigned.iter();
         assigned.map(|(topic, partitions)| (*topic, partitions.keys().copied().collect())).collect()
     }
 
     /// All partitions that nobody else may have yet.
-    pub(super) fn held(&self) -> Vec<(Uuid, i32)> {
+    pub(crate) fn held(&self) -> Vec<(Uuid, i32)> {
         let topics = self.assigned.iter().chain(&self.revoking);
         topics.flat_map(|(topic, held)| held.keys().map(|index| (*topic, *index))).collect()
     }
 
-    pub(super) fn held_count(&self) -> usize {
-        self.assigned
-            .values()
-            .chain(self.revoking.values())
-            .map(std::collections::BTreeMap::len)
-            .sum()
+    pub(crate) fn held_count(&self) -> usize {
+        self.assigned.values().chain(self.revoking.values()).map(BTreeMap::len).sum()
     }
 
     /// The epoch in which the member got a partition that it holds.
-    pub(super) fn epoch_of(&self, topic: Uuid, partition: i32) -> Option<i32> {
+    pub(crate) fn epoch_of(&self, topic: Uuid, partition: i32) -> Option<i32> {
         let of = |held: &OwnedPartitions| held.get(&topic)?.get(&partition).copied();
         of(&self.assigned).or_else(|| of(&self.revoking))
     }
 
     /// Whether all of `owned` is assigned to the member.
-    pub(super) fn has_assigned(&self, owned: &Partitions) -> bool {
+    pub(crate) fn has_assigned(&self, owned: &Partitions) -> bool {
         owned.iter().all(|(topic, partitions)| {
             let assigned = self.assigned.get(topic);
             assigned.is_some_and(|held| partitions.iter().all(|index| held.contains_key(index)))
