@@ -66,8 +66,8 @@ impl ControlGroup {
     }
 
     /// The nearest group with a limit: this one, or one around it up to `top`. In a container a
-    /// process may be told the path of its group on the host, of which only the end of the way up
-    /// is there.
+    /// process may see the path of its group on the host. Only the last directories of that path
+    /// exist there.
     fn limiting(&self, top: &Path) -> Option<Self> {
         let around = self.directory.ancestors().skip(1).take_while(|it| it.starts_with(top));
         let group = |directory: &Path| Self { directory: directory.into(), version: self.version };
@@ -92,7 +92,7 @@ impl ControlGroup {
     }
 }
 
-/// Version 2 tells microseconds, version 1 nanoseconds.
+/// Version 2 reports microseconds, version 1 nanoseconds.
 fn parse_throttled(statistics: &str) -> Option<u64> {
     let of_version_2 = number(statistics, "throttled_usec ").map(|us| us.saturating_mul(1_000));
     of_version_2.or_else(|| number(statistics, "throttled_time "))
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_limited_group_tells_for_how_long_it_was_throttled() {
+    fn only_a_limited_group_reports_throttled_time() {
         let directory = tempfile::tempdir().unwrap();
         let group = limited(directory.path(), "unit", "max 100000\n");
         write(&group, "cpu.stat", "usage_usec 5\nnr_throttled 30\nthrottled_usec 9\n");
@@ -150,7 +150,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let slice = limited(directory.path(), "slice", "50000 100000\n");
         let unit = limited(&slice.directory, "unit", "max 100000\n");
-        // As a container is told that sees no groups but its own.
+        // The path in a container that sees only its own group.
         let told = ControlGroup::in_directory(slice.directory.join("docker/7"));
         for group in [&unit, &told, &slice] {
             assert_eq!(group.limiting(directory.path()).as_ref(), Some(&slice));

@@ -2,10 +2,10 @@
 //!
 //! Processor time comes from the process's own CPU clock (`clock_getcpuclockid`), in nanoseconds
 //! and with the threads that have ended, which neither `/proc/<pid>/stat` (10 ms steps) nor a sum
-//! over `/proc/<pid>/task` (living threads only) gives. The rest comes from `/proc`: the split
-//! into user and system time, context switches, time spent runnable but waiting for a processor,
+//! over `/proc/<pid>/task` (living threads only) gives. The rest comes from `/proc`: the split into
+//! user and system time, context switches, time spent runnable but waiting for a processor,
 //! resident memory, descriptors, and what the whole machine did meanwhile; and from control groups,
-//! which tell of throttling and of the page cache.
+//! which report throttling and the page cache.
 
 mod host;
 
@@ -83,7 +83,7 @@ pub struct HostUsage {
     pub steal_ticks: u64,
     /// Network and other deferred interrupt work, which no process is charged for.
     pub softirq_ticks: u64,
-    /// Bytes read from block devices and written to them; 0 where nobody counted.
+    /// Bytes read from block devices and written to them; 0 if not counted.
     #[serde(default)]
     pub disk_bytes: u64,
 }
@@ -174,8 +174,7 @@ pub struct ThreadUsage {
 impl ThreadUsage {
     /// What the calling thread has used since it began.
     ///
-    /// # Errors
-    /// [`Error::Machine`] where the kernel does not tell.
+    /// # Errors [`Error::Machine`] if the kernel does not report it.
     pub fn own() -> Result<Self, Error> {
         let times = read("/proc/thread-self/schedstat").ok().as_deref().and_then(scheduled);
         let counters =
@@ -274,10 +273,10 @@ impl Surroundings {
         Self { pid, group, throttled_ns }
     }
 
-    /// With what they tell at the end of the window.
+    /// With their values at the end of the window.
     fn complete(&self, usage: ProcessUsage) -> ProcessUsage {
         let group = self.group.as_ref();
-        // A limit that came or went inside the window tells of a part of it alone.
+        // A limit that came or went inside the window covers only a part of it.
         let throttled = group.and_then(ControlGroup::throttled_ns).zip(self.throttled_ns);
         ProcessUsage {
             throttled_ns: throttled.map(|(now, then)| now.saturating_sub(then)),
@@ -345,7 +344,7 @@ fn ticked(stat: &str) -> Option<(u64, u64)> {
     Some((user.saturating_add(system).saturating_mul(10_000_000), 0))
 }
 
-/// What is told of a thread by its times and its file `status`.
+/// Usage of a thread, from its times and its file `status`.
 fn thread_counters((cpu_ns, wait_ns): (u64, u64), status: &str) -> ThreadUsage {
     ThreadUsage {
         cpu_ns,
@@ -409,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_a_process_is_told_of_the_window() {
+    fn surroundings_of_a_process_are_measured_over_the_window() {
         let directory = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| fs::write(directory.path().join(file), text).unwrap();
         write("cpu.max", "50000 100000\n");
@@ -429,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_without_what_is_around_a_process_is_read() {
+    fn usage_without_the_surroundings_of_a_process_is_read() {
         let usage = ProcessUsage { role: "broker".into(), cpu_ns: 7, ..ProcessUsage::default() };
         let text = serde_json::to_string(&usage).unwrap();
         assert!(!text.contains("throttled_ns") && !text.contains("descriptors"), "{text}");
@@ -437,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_knows_what_it_used_itself() {
+    fn a_thread_knows_its_own_usage() {
         let before = ThreadUsage::own().unwrap();
         std::thread::spawn(|| burn(Duration::from_millis(20))).join().unwrap();
         let waited = ThreadUsage::own().unwrap().since(before);
@@ -462,7 +461,7 @@ mod tests {
         let (named, done) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // 15 bytes, of which the last is the first half of a character.
+                // 15 bytes. The last is the first half of a character.
                 let name = [b"12345678901234".as_slice(), &"\u{e9}".as_bytes()[..1]].concat();
                 fs::write("/proc/thread-self/comm", name).unwrap();
                 named.wait();

@@ -1,4 +1,4 @@
-//! What keeps the laboratory from a measurement.
+//! Errors that prevent a measurement.
 
 use std::io;
 
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_what_a_system_said_is_shown_and_steers_no_terminal() {
+    fn the_end_of_the_output_is_shown_without_control_characters() {
         let ended = |output: &str| {
             let (system, status) = ("broker".into(), "exit status: 1".into());
             Error::Ended { system, status, output: output.into() }.to_string()

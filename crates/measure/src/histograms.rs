@@ -162,9 +162,9 @@ impl HistogramRecord {
     }
 }
 
-/// The histogram in its deflated form, which has a cookie and its own length ahead of it. It says
-/// how long its counts are, and whoever reads them makes room for as much: what it says must be
-/// what is there.
+/// The histogram in its deflated form, which has a cookie and its own length ahead of it. It states
+/// the length of its counts, and readers allocate that much, so the stated length must be the real
+/// one.
 fn inflated(deflated: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let deflated = deflated.get(DEFLATED_HEADER_BYTES..).unwrap_or_default();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_that_says_that_it_is_longer_than_it_is_is_refused() {
+    fn a_histogram_with_an_overstated_length_is_refused() {
         let record = uniform(100, 7).to_record().unwrap();
         assert_eq!(record.durations().unwrap().count(), 100);
         let whole = inflated(&BASE64.decode(&record.hdr_v2_deflate).unwrap()).unwrap();

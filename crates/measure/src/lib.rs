@@ -1,5 +1,4 @@
-//! What a measurement needs, whatever is measured: statistics, histograms, and the accounting of
-//! processes.
+//! Tools for any measurement: statistics, histograms, and the accounting of processes.
 //!
 //! # Layout
 //! - [`statistics`]: medians, intervals, paired and unpaired differences, fits.

@@ -156,8 +156,8 @@ impl ProfilesRecord {
         Ok(())
     }
 
-    /// Reads the profiles back that lie where they were written. Those that do not are told as
-    /// missing by the report.
+    /// Reads the profiles that are still where they were written. The report lists the others as
+    /// missing.
     pub fn read(&mut self, result_directory: &Path) {
         for profile in &mut self.taken {
             let is_below = profile.file == file_name(&profile.case, &profile.arm, &profile.role);
@@ -167,7 +167,7 @@ impl ProfilesRecord {
     }
 }
 
-/// The text of a file; `None` where there is none of a sane size, which the caller tells.
+/// The text of a file; `None` if there is none of a sane size, which the caller reports.
 fn read_text(path: &Path) -> Option<String> {
     let file = fs::File::open(path).ok()?;
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What a process holds at one moment, and what it may hold at most.
+//! Resources that a process holds at one moment, and their limits.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Differences between two systems, with intervals that keep their promise at a handful of runs.
+//! Differences between two systems, with intervals that hold for a handful of runs.
 //!
 //! The replicate is the run, never a window inside one: windows of a run share its luck and make
 //! nearly every comparison look significant. Runs come in pairs that stand next to each other in

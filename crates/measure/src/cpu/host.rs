@@ -2,8 +2,8 @@
 //!
 //! The kernel adds up the time for which a processor is idle, and samples at its ticks what it does
 //! otherwise: work that begins at a tick, as that of timers does, is counted for the whole tick or
-//! not at all. So what is busy is what is left of the time (`Documentation/filesystems/proc.rst`
-//! and `kernel/sched/cputime.c` of Linux).
+//! not at all. So busy time is the window minus idle and stolen time
+//! (`Documentation/filesystems/proc.rst` and `kernel/sched/cputime.c` of Linux).
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ impl HostCounters {
     /// [`Error::Machine`] where there are none.
     pub(super) fn read() -> Result<Self, Error> {
         let mut counters = Self::parse(&read("/proc/stat")?, Instant::now());
-        // Where the kernel does not tell, nothing is the disk's.
+        // If the kernel does not report it, the disk's share is 0.
         counters.disk_kib = read("/proc/vmstat").map_or(0, |text| disk_kib(&text));
         Ok(counters)
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_neither_idle_nor_taken_away_is_busy_whatever_the_ticks_met() {
+    fn busy_time_is_neither_idle_nor_stolen_whatever_the_ticks_sampled() {
         let start = Instant::now();
         let before = "cpu  10 1 20 300 40 2 5 7 0 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nintr 7\n";
         let after = "cpu  99 1 20 360 50 2 9 17 0 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nintr 9\n";

@@ -132,7 +132,7 @@ impl<'a> Stacks<'a> {
     }
 }
 
-/// A name as people read it: without the hash by which the compiler tells twins apart, and a thread
+/// A name as people read it: without the hash that the compiler adds to equal names, and a thread
 /// without its id.
 fn plain_name(name: &str) -> &str {
     if let Some(thread) = name.strip_prefix('[')

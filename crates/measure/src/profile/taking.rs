@@ -40,7 +40,7 @@ pub struct Profiler {
     async_profiler: Option<PathBuf>,
 }
 
-/// A process of which a profile is wanted.
+/// A process to profile.
 #[derive(Clone, Debug)]
 pub struct Profiled {
     /// What the process is to the experiment.
@@ -215,7 +215,7 @@ impl JavaMachine<'_> {
         // Without quotes jcmd would take what has an equals sign for an option of its own.
         jcmd.arg(format!("\"{arguments}\""));
         let said = finish(jcmd)?;
-        // The machine tells the agent's own outcome, 0 if it is well.
+        // The virtual machine prints the agent's exit code, 0 on success.
         if said.lines().any(|line| line.trim() == "return code: 0") {
             return Ok(());
         }

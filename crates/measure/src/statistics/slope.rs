@@ -2,7 +2,7 @@
 
 use super::{Interval, count, student_t_quantile};
 
-/// Fewest points that tell a slope.
+/// Fewest points that determine a slope.
 pub const POINTS_MIN: usize = 5;
 
 /// By how much a figure rises.

@@ -48,7 +48,7 @@ fn share(effects: &[PairedEffect], holds: impl Fn(&PairedEffect) -> bool) -> f64
 }
 
 #[test]
-fn two_equal_systems_are_told_apart_about_once_in_twenty() {
+fn two_equal_systems_differ_significantly_about_once_in_twenty() {
     for pairs in [5, 8] {
         let wrong = share(&effects(1, pairs, 0.0), PairedEffect::is_different);
         assert!((0.02..0.085).contains(&wrong), "{pairs} pairs: {wrong}");
@@ -158,7 +158,7 @@ fn windows_differ(first: &[f64], second: &[f64]) -> bool {
 }
 
 #[test]
-fn equal_runs_are_told_apart_as_rarely_as_the_level_says_and_their_windows_are_not() {
+fn equal_runs_differ_significantly_as_rarely_as_the_level_but_their_windows_often() {
     const COMPARISONS: u32 = 1_000;
     const PAIRS: usize = 6;
     for (seed, run_spread) in [(11, 0.0), (12, 0.5), (13, 2.0)] {

@@ -1,7 +1,7 @@
 //! Differences between two sets of runs that were not made in turns, as those of two results are.
 //!
-//! What drifted between the two sittings is in the difference, and no interval over the runs of
-//! each can tell it apart.
+//! Drift between the two sittings is part of the difference, and no interval over the runs of each
+//! can separate it.
 
 use super::{
     Interval, PAIRS_MIN, POWER, RESAMPLES, count, interval_of, mean, standard_deviation,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_sides_are_told_apart_as_often_as_the_level_says() {
+    fn equal_sides_differ_significantly_as_often_as_the_level() {
         let mut random = fastrand::Rng::with_seed(7);
         let (mut by_interval, mut among_ten) = (0, 0);
         for seed in 0..300 {

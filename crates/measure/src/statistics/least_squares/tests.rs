@@ -37,7 +37,7 @@ fn a_coefficient_that_would_be_negative_is_zero_and_the_others_make_up_for_it() 
 }
 
 #[test]
-fn what_is_left_is_the_sum_of_squares_by_the_rows_that_are_not_used_up() {
+fn residual_variance_is_the_sum_of_squares_by_degrees_of_freedom() {
     // The best line through 1, 2, 4 is 5/6 + 3/2 x: it misses by 1/6, -1/3, 1/6.
     let equations = of(&[([1.0, 0.0], 1.0), ([1.0, 1.0], 2.0), ([1.0, 2.0], 4.0)]);
     let solution = equations.solve_non_negative();
