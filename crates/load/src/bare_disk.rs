@@ -4,8 +4,8 @@
 //! A loop runs as a process of its own, like the systems that are held against it, and answers
 //! with one JSON document. [`measure`] starts it; [`run`] is what that process does.
 //!
-//! A third loop has a loopback connection between the schedule and the disk, which tells what of a
-//! server's response time is the connection's.
+//! A third loop has a loopback connection between the schedule and the disk. It shows the
+//! connection's part of a server's response time.
 //!
 //! The file is allocated and written once before, as a broker's log files are, so that no flush
 //! has to allocate blocks. What is written is random, so that no layer below can shorten it.

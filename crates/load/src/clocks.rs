@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_drifts_in_a_run_is_part_of_its_bound() {
+    fn drift_of_a_clock_in_a_run_is_part_of_its_bound() {
         let offset = |offset_ns, bound_ns| Offset { offset_ns, bound_ns, round_trip_ns: 80 };
         let drifted = offset(1_000, 40).until(&offset(700, 50));
         assert_eq!((drifted.bound_ns, drifted.drift_ns), (350, -300));

@@ -191,7 +191,7 @@ pub struct Measured {
     pub processes: Vec<ProcessUsage>,
     /// Use of the machine inside the window.
     pub host: HostUsage,
-    /// What each worker did; of nobody where the load was offered from here.
+    /// Figures of each worker; empty if this process offered the load.
     pub workers: Vec<WorkerRecord>,
 }
 
@@ -206,11 +206,11 @@ struct Shared<'a> {
     stop: watch::Receiver<()>,
     /// What was acknowledged, once all producers have settled theirs.
     settled: Settled,
-    /// What tells a reader of the end.
+    /// When a reader has read everything.
     end: End,
 }
 
-/// What tells a reader that it has read all.
+/// The condition under which a reader has read everything.
 #[derive(Clone, Copy)]
 enum End {
     /// All that was acknowledged was passed.
@@ -220,7 +220,7 @@ enum End {
 }
 
 impl Shared<'_> {
-    /// What the future of a thread comes to, unless the run is given up before, or never starts.
+    /// The output of a thread's future, or an error if the run is given up or never starts.
     async fn unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,
@@ -238,7 +238,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Tells the coordinator that this thread has finished and waits until it has measured that.
+    /// Signals the coordinator that this thread has finished, and waits until the thread's usage is
+    /// measured.
     async fn finished(&self, ready: &mpsc::SyncSender<()>) {
         if ready.send(()).is_ok() {
             self.until_measured().await;
@@ -254,8 +255,8 @@ impl Shared<'_> {
         while start.changed().await.is_ok() {}
     }
 
-    /// Tells the coordinator that this thread is ready and waits for the clock. Why that does not
-    /// come is told by who failed.
+    /// Signals the coordinator that this thread is ready, and waits for the clock. If another
+    /// thread failed, that thread reports the error.
     async fn ready(&self, ready: &mpsc::SyncSender<()>) -> Result<RunClock, Error> {
         if ready.send(()).is_err() {
             tracing::debug!("the coordinator has given up, and the clock will not come");
@@ -567,7 +568,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tails_read_stands_in_the_course_of_a_run() {
+    fn records_read_by_tails_are_in_the_series_of_a_run() {
         let mut measured = Measured::empty(Instant::now(), Vec::new(), HostUsage::default());
         let slot = || slots::SlotSamples { consumed_records: 5, ..Default::default() };
         let tail = || skimming::Tailed { records: 5, batches: 1, slots: vec![slot()] };

@@ -1,9 +1,9 @@
 //! A sink that speaks just enough Kafka to be produced to, and keeps nothing.
 //!
 //! It shows what the generator can offer where no target is the limit. It serves ApiVersions,
-//! Metadata, InitProducerId and Produce. Every topic that somebody asks for exists and has
-//! [`PARTITIONS`] partitions; batches are counted by their headers, acknowledged at the next
-//! offsets, and forgotten. Each connection has a thread, which answers one request after the other.
+//! Metadata, InitProducerId and Produce. Every requested topic exists and has [`PARTITIONS`]
+//! partitions; batches are counted by their headers, acknowledged at the next offsets, and
+//! forgotten. Each connection has a thread, which answers one request after the other.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -51,10 +51,10 @@ const READ_BYTES: usize = 256 * 1024;
 /// Memory for a request that is added at a time.
 const ROOM_BYTES: usize = 1 << 20;
 
-/// Most topics that one answer tells of.
+/// Most topics in one answer.
 const TOPICS_MAX: usize = 1 << 10;
 
-/// Most connections at a time, each of which has a thread. A client has a handful.
+/// Most connections at a time. Each has a thread. A client has a handful.
 const CONNECTIONS_MAX: usize = 256;
 
 /// Most partitions that offsets are counted of: those of many runs over one sink.
@@ -82,7 +82,7 @@ pub fn run(listener: &TcpListener) -> Result<(), Error> {
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
-            // The client went while it waited, which concerns nobody else.
+            // The client disconnected while it waited. Other connections go on.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
             Err(error) => return Err(Error::machine("accepting a connection")(error)),
         };
@@ -165,7 +165,7 @@ impl Sink {
         let topics = request.topics.unwrap_or_default();
         // Each is answered with all its partitions, a thousand times as long as its name.
         if topics.len() > TOPICS_MAX {
-            return Err(invalid("more topics than are told of at once"));
+            return Err(invalid("more topics than one answer may list"));
         }
         Ok(MetadataResponse {
             brokers: vec![MetadataResponseBroker {
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn more_topics_than_an_answer_may_tell_of_are_refused() {
+    fn more_topics_than_an_answer_may_list_are_refused() {
         let sink = Sink::new(([127, 0, 0, 1], 1).into());
         let told = |topics: usize| {
             let topic = MetadataRequestTopic { name: Some("x".into()), ..Default::default() };
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_counts_what_it_does_not_hold_is_refused() {
+    fn a_batch_with_a_wrong_record_count_is_refused() {
         let sink = Sink::new(([127, 0, 0, 1], 1).into());
         let mut builder = BatchBuilder::new(BatchOptions::default());
         for value in ["one", "two"] {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_ends_its_connection_alone() {
+    fn an_invalid_request_ends_only_its_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || run(&listener));

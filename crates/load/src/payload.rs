@@ -59,7 +59,7 @@ const JSON_BYTES: usize =
 /// batch does not compress merely because the filler repeats.
 const FILLER_BYTES: usize = 1 << 20;
 
-/// Who sent a record, where to, and when it was due.
+/// The sender of a record, its partition, and its intended time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Differs between runs, so that a record of another run is never counted.
@@ -81,7 +81,7 @@ pub enum Damage {
     Short,
     /// The checksum does not match.
     Checksum,
-    /// An intact value of somebody else.
+    /// An intact value without the magic: the laboratory did not write it.
     Foreign,
 }
 
@@ -211,7 +211,7 @@ impl PayloadWriter {
         Self::shaped(filler, account, seed, record_bytes, &Shape::default())
     }
 
-    /// As [`PayloadWriter::new`], for records of which a shape may say more: `record_bytes` is
+    /// As [`PayloadWriter::new`], for records that a shape may describe further: `record_bytes` is
     /// then the mean of their sizes.
     ///
     /// # Errors
@@ -456,7 +456,7 @@ mod tests {
 
     /// The checksum is what Python's xxhash makes of the bytes behind it.
     #[test]
-    fn a_value_is_what_its_format_says() {
+    fn a_value_follows_its_format() {
         let header = Header {
             run: 0x0102_0304,
             producer: 0x0506,

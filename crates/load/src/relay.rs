@@ -34,7 +34,7 @@ pub fn run(listener: &TcpListener, upstream: SocketAddr) -> Result<(), Error> {
     loop {
         let downstream = match listener.accept() {
             Ok((stream, _)) => stream,
-            // The client went while it waited, which concerns nobody else.
+            // The client disconnected while it waited. Other connections go on.
             Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
             Err(error) => return Err(Error::machine("accepting a connection")(error)),
         };

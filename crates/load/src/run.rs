@@ -49,7 +49,7 @@ pub struct RunRecord {
     /// The course of the window, slot by slot.
     pub series: Vec<Slot>,
     /// The longest time of the window in which nothing was acknowledged, ns, in whole 64ths of a
-    /// slot; 0 where nothing was produced, or nobody looked.
+    /// slot; 0 if nothing was produced or it was not measured.
     #[serde(default)]
     pub longest_silence_ns: u64,
     /// What each process used inside the window.
@@ -69,8 +69,8 @@ pub struct RunRecord {
     /// What became of sizes and keys; absent where records are all alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skew: Option<Skew>,
-    /// Who offered it together; nobody where the laboratory did so by itself. The generator among
-    /// the processes is all of them then, its busiest thread that of the busiest.
+    /// The workers that offered it; empty if the laboratory itself did. With workers, the generator
+    /// among the processes is their sum, and its busiest thread is that of the busiest worker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<WorkerRecord>,
 }
@@ -151,7 +151,7 @@ impl Skew {
 }
 
 impl RunRecord {
-    /// A run of a case on an arm of which nothing is known yet.
+    /// A run of a case on an arm, without figures.
     #[must_use]
     pub fn bare(case: &str, arm: &str, workload: Workload) -> Self {
         Self {

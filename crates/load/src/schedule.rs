@@ -189,7 +189,7 @@ impl LagQueue {
         Self { slice, waiting: VecDeque::new(), waiting_max, shed: 0 }
     }
 
-    /// Takes up every operation that is due at `now_ns`; `taken` is told the intended times.
+    /// Takes up every operation that is due at `now_ns`; `taken` gets the intended times.
     pub fn take_up(&mut self, now_ns: u64, mut taken: impl FnMut(u64)) {
         while let Some(intended_ns) = self.slice.peek().filter(|at| *at <= now_ns) {
             self.slice.advance();

@@ -18,7 +18,7 @@ use moldau_measure::Error;
 pub struct SecurityFile {
     /// TLS, if they use it.
     pub tls: Option<TlsFile>,
-    /// Who they say they are, if they do.
+    /// SASL credentials, if any.
     pub sasl: Option<SaslFile>,
 }
 

@@ -1,5 +1,5 @@
-//! What tells the records of a load apart: how large each is, which key it has, and what it takes
-//! from a file of the user.
+//! How the records of a load differ: in size, in key, and in what they take from a file of the
+//! user.
 //!
 //! Everything follows from the seed of the run, the producer and the number of the record, so that
 //! what is slow or refused changes nothing of what comes after it.
@@ -23,18 +23,18 @@ pub const SHAPED_BYTES_MAX: usize = 1_000_000;
 /// Most keys: so many have eight digits, and drawing one stays in a processor's cache.
 pub const KEYS_MAX: u32 = 1 << 20;
 
-/// Widest spread of sizes: one in six is more than 148 times the median, and beyond it the mean
-/// cannot be told from so few digits.
+/// Widest spread of sizes: one in six is more than 148 times the median, and beyond it these few
+/// digits do not determine the mean.
 const SIGMA_MAX: f64 = 5.0;
 
 /// Most sizes of a table.
 const SIZES_MAX: usize = 1_024;
 
-/// What tells the records of a load apart; by default they are of one size and have no keys.
+/// How the records of a load differ. By default they have one size and no keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Shape {
-    /// Their sizes, of which `record_bytes` of the workload is the mean.
+    /// Their sizes. The mean is `record_bytes` of the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
     /// Their keys, which decide their partitions.
@@ -110,7 +110,7 @@ pub enum Keys {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorpusUse {
-    /// Its path, as it was told.
+    /// Its path, as given.
     pub file: String,
     /// Its size.
     pub bytes: u64,
@@ -127,7 +127,7 @@ pub struct CorpusUse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TraceUse {
-    /// Its path, as it was told.
+    /// Its path, as given.
     pub file: String,
     /// Its size.
     pub bytes: u64,

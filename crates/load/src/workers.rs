@@ -3,12 +3,12 @@
 //! A coordinator, which is the experiment, deals the producers of a load to workers in their order
 //! and its partitions in turn: every record has one producer and every partition one reader. All
 //! take the same start, each by its own clock. When every producer has settled its records, the
-//! coordinator tells each reader how many to wait for. The ledgers of all come to the coordinator,
-//! which audits the run as it would its own, so no record is left out.
+//! coordinator sends each reader the offsets to wait for. All ledgers go to the coordinator, which
+//! audits every record of the run.
 //!
-//! What travels, and how it is kept from others, is told in [`frames`]; how far clocks are off in
-//! [`crate::clocks`]. A worker serves one coordinator after another. Each side hears from the other
-//! every second, and gives up on one that is silent for [`SILENCE_MAX`].
+//! [`frames`] describes the bytes on the wire and their encryption, [`crate::clocks`] the offsets
+//! of clocks. A worker serves one coordinator after another. Each side hears from the other every
+//! second, and gives up on one that is silent for [`SILENCE_MAX`].
 
 mod channel;
 mod coordinating;
@@ -36,14 +36,14 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Time between two signs of life.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a connection and its handshake may take: until then nobody knows who the other is.
+/// How long a connection and its handshake may take: until then the peer is unknown.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Fewest characters of a token: 128 bits in hexadecimal. Whoever listens may try tokens against
-/// what was recorded, as many and as fast as a machine can.
+/// Fewest characters of a token: 128 bits in hexadecimal. An eavesdropper may try tokens against a
+/// recording, as fast as a machine can.
 const TOKEN_CHARACTERS_MIN: usize = 32;
 
-/// What coordinator and workers know and nobody else does.
+/// The secret that coordinator and workers share.
 #[derive(Clone)]
 pub struct Token(Zeroizing<String>);
 

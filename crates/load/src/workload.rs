@@ -1,4 +1,4 @@
-//! What a run offers to its target, and with what settings its clients do so.
+//! The load of a run and the settings of its clients.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ pub struct Tuning {
     /// records alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction_records: Option<u32>,
-    /// What tells records apart.
+    /// How records differ.
     #[serde(skip_serializing_if = "is_default")]
     pub shape: Shape,
 }
@@ -148,8 +148,8 @@ impl From<Codec> for Compression {
     }
 }
 
-/// When the target answers a producer. Kafka's third choice, never, tells no offsets, by which
-/// every record is audited.
+/// When the target answers a producer. Kafka's third choice, never, returns no offsets, which the
+/// audit needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Acks {
@@ -418,7 +418,7 @@ mod tests {
         // A fetch waits no longer than it may.
         assert_eq!(tuned(&|it| it.topics = 100), 500);
         assert_eq!(tuned(&|it| it.fetch_min_bytes = 1), 0);
-        // Nobody knows when these are full.
+        // The time until these are full is unknown.
         assert_eq!(tuned(&|it| it.compression = Codec::Lz4), 500);
         assert_eq!(tuned(&|it| it.transaction_records = Some(10)), 500);
         assert_eq!(tuned(&|it| it.shape.keys = Some(Keys::RoundRobin { count: 9 })), 500);

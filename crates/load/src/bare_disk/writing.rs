@@ -153,7 +153,7 @@ mod tests {
     use crate::schedule::Arrivals;
 
     #[test]
-    fn what_falls_due_during_a_flush_goes_into_the_next_up_to_a_limit() {
+    fn writes_due_during_a_flush_join_the_next_up_to_a_limit() {
         let mut slice = Slice::new(Arrivals::Constant, 1_000, 0, 1, 10_000_000);
         let mut due = vec![7];
         let first = slice.next().unwrap();

@@ -315,7 +315,8 @@ mod tests {
         assert_eq!(read(1), (0, 3));
     }
 
-    /// The consumer waited for a clock that nobody would send, and the reading for the consumer.
+    /// The consumer waited for a clock that was never sent, and the reading waited for the
+    /// consumer.
     #[test]
     fn a_reading_whose_processes_are_gone_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn producers_are_there_until_what_they_used_is_read() {
+    fn producers_stay_until_their_usage_is_read() {
         let timed = Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant };
         let (setup, mut edges, mut left) = (setup(timed, 1, 94), 0, Vec::new());
         produce_watched(&setup, &mut || {

@@ -261,7 +261,7 @@ struct Books {
     book: Mutex<Book>,
     /// That of the thread; never waited for either.
     tally: Arc<Mutex<Tally>>,
-    /// Told of every answer, for the loop of a closed pace, which is all that waits for it.
+    /// Notified of every answer. Only the loop of a closed pace waits for it.
     answered: Notify,
 }
 

@@ -49,24 +49,24 @@ impl Share {
         lane % self.of.max(1) == self.index
     }
 
-    /// Its further consumers among `all`, each of which reads everything.
+    /// Its further consumers among `all`. Each reads everything.
     pub fn tails(self, all: u16) -> u16 {
         let dealt = (0..all).filter(|tail| tail % self.of.max(1) == self.index);
         u16::try_from(dealt.count()).unwrap_or(all)
     }
 }
 
-/// What those agree on who share a load.
+/// Agreement between processes that share a load.
 pub trait Accord {
-    /// Told once every thread here is ready; gives the start of the run.
+    /// Called once every thread here is ready. Returns the start of the run.
     fn start(&mut self) -> Result<Instant, Error>;
 
-    /// Told the offsets after the last records that were acknowledged here, by lane; gives those of
-    /// all, by lane.
+    /// Takes the offsets after the last records acknowledged here, by lane. Returns those of all
+    /// processes, by lane.
     fn settled(&mut self, ends: Vec<u64>) -> Result<Vec<u64>, Error>;
 }
 
-/// Who offers a whole load agrees with nobody.
+/// A process that offers the whole load by itself.
 pub(super) struct Alone;
 
 impl Accord for Alone {
@@ -92,8 +92,8 @@ pub struct Part<'a> {
 /// What was acknowledged in a run that produces no more, once that is known.
 pub(super) type Settled = OnceLock<Acknowledged>;
 
-/// What readers need to know of that. Records that nobody knows of may stand among those that were
-/// acknowledged, so that no count of records tells a reader that it has all of these.
+/// What readers need to know about acknowledged records. Unacknowledged ones may stand among them,
+/// so a count of records does not show that a reader has all.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
     /// The offsets after the last of the records, by lane.

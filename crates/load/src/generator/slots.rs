@@ -117,7 +117,7 @@ impl SlotSamples {
 }
 
 /// The longest time, in ns, up to a moment of each slot of a window in which nothing was
-/// acknowledged, told in whole parts of slots.
+/// acknowledged, in whole fractions of slots.
 pub fn silences_ns(slots: &[SlotSamples], workload: &Workload) -> Vec<u64> {
     let slot_ns = slot_ms(workload) * 1_000_000;
     let parts = nanos(workload.window()) * u64::from(PARTS) / slot_ns;

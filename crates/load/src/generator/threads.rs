@@ -65,7 +65,7 @@ impl<'scope> Threads<'scope> {
         Ok(threads)
     }
 
-    /// How many producers, consumers and tails tell that they are ready.
+    /// Number of producers, consumers and tails that report ready.
     pub(super) fn count(&self) -> usize {
         self.producers + self.consumers.len() + self.tails.len()
     }

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fetched_twice_is_damaged_once_at_most() {
+    fn a_batch_fetched_twice_is_damaged_at_most_once() {
         let writer = PayloadWriter::new(Filler::Random, Account::Clear, 1, 100).unwrap();
         let mut sent = SentLedger::new(0, 1);
         let plain = answer(vec![batch(&mut sent, &writer, 0, 0)]);

@@ -1,4 +1,4 @@
-//! The ledger's own test: a stream with known faults, every one of which must be found.
+//! The ledger's own test: a stream with known faults. The ledger must find every one.
 
 use super::{Audit, DeliveryLedger, SentLedger, audit};
 use crate::payload::{Account, Filler, Header, PayloadWriter};

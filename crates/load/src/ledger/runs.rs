@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_counts_and_is_in_no_other_set() {
+    fn records_without_room_are_counted_and_in_no_other_set() {
         let mut runs = Runs::default();
         for n in 0..RUNS_MAX as u64 + 3 {
             runs.insert(single(2 * n, n));

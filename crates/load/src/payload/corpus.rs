@@ -38,7 +38,7 @@ struct Source {
     number: u64,
 }
 
-/// What an Avro-like record tells.
+/// The fields of an Avro-like record.
 struct Order {
     id: u64,
     customer: String,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn codecs_find_in_each_content_what_it_promises() {
+    fn each_content_compresses_as_it_promises() {
         let ratios = ALL.map(ratio);
         assert!(ratios[0] < 1.01 && ratios[1] > 1.05, "{ratios:?}");
         assert!((1.5..6.0).contains(&ratios[2]), "{ratios:?}");

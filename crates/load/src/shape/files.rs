@@ -1,4 +1,5 @@
-//! What a user's files hold: values, or instants. Whoever reads the files gives their bytes.
+//! What a user's files hold: values, or instants. The caller reads the files and passes in their
+//! bytes.
 
 use std::ops::Range;
 
@@ -30,7 +31,7 @@ impl std::fmt::Debug for Corpus {
 }
 
 impl Corpus {
-    /// A file each line of which is a value. Line ends are no part of it, nor are empty lines.
+    /// A file with a value in each line. Line ends and empty lines are not values.
     ///
     /// # Errors
     /// A sentence on what is wrong, with the line.

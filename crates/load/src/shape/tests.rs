@@ -1,4 +1,4 @@
-//! Shapes: what is drawn is what was asked for, of a seed always the same, and mistakes are told.
+//! Shapes: draws follow the settings, a seed repeats them, and mistakes are reported.
 
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ const KINDS: [&str; 3] = [
 ];
 
 #[test]
-fn what_is_drawn_has_the_mean_that_is_told() {
+fn drawn_sizes_have_the_stated_mean() {
     for kind in KINDS {
         let shape = shape(kind);
         shape.check(32).unwrap();
@@ -64,7 +64,7 @@ fn what_is_drawn_has_the_mean_that_is_told() {
 }
 
 #[test]
-fn a_lognormal_mean_counts_what_is_cut_off_as_the_ends() {
+fn a_lognormal_mean_counts_values_beyond_the_limits_as_the_limits() {
     // Without ends in reach it is the median times e^(sigma^2 / 2).
     let free = lognormal_mean(400.0, 0.5, 1e-6, 1e12);
     assert!((free - 400.0 * 0.125_f64.exp()).abs() < 1e-6, "{free}");
@@ -117,7 +117,7 @@ fn keys_come_as_often_as_their_law_says() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_refused() {
+fn impossible_shapes_are_refused() {
     let refused = |text: &str| shape(text).check(32).unwrap_err().to_string();
     for (text, said) in [
         (r#"{"sizes": {"uniform": {"min": 31, "max": 100}}}"#, "32-byte"),
@@ -163,7 +163,7 @@ fn lines_of_a_file_are_values_without_their_ends() {
 }
 
 #[test]
-fn a_trace_tells_instants_from_its_first_and_perhaps_sizes() {
+fn a_trace_has_instants_from_its_first_and_optional_sizes() {
     let parse = |text: &str| Trace::parse(text.as_bytes(), 1_000);
     let plain = parse("1700000000.5\n1700000000.500000001\n\n# noon\n1700000002\n").unwrap();
     assert_eq!(plain.instants_ns(), [0, 1, 1_500_000_000]);
@@ -197,7 +197,7 @@ fn producers_share_the_sizes_of_a_trace_as_they_share_its_instants() {
 }
 
 #[test]
-fn a_result_keeps_what_a_file_was_and_not_what_it_held() {
+fn a_result_keeps_the_description_of_a_file_and_not_its_contents() {
     let shape = traced("0,100\n1,200\n", 2.0);
     let text = serde_json::to_string(&shape).unwrap();
     assert_eq!(text, r#"{"trace":{"file":"day.csv","bytes":1,"crc32c":1,"speed":2.0}}"#);

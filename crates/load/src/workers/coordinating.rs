@@ -137,7 +137,7 @@ impl Workers {
             return Err(Error::Plan("workers have no files for records and traces".into()));
         }
         if workload.tuning.transaction_records.is_some() {
-            return Err(Error::Plan("workers tell nothing of transactions".into()));
+            return Err(Error::Plan("workers do not report transactions".into()));
         }
         Ok(())
     }
@@ -377,7 +377,7 @@ async fn keep(
     epoch: Instant,
 ) {
     if let Err(error) = follow(index, &mut channel, &mut given, &answers, epoch).await {
-        // Nobody hears it of whom the experiment is over.
+        // Sending fails if the experiment is over.
         drop(answers.try_send((index, Err(error))));
     }
 }

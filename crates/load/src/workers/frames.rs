@@ -8,8 +8,7 @@
 //! | 8..40 | random bytes |
 //!
 //! From the token and the random bytes of both, HKDF-SHA-256 gives a key for each direction, so
-//! keys are those of one connection, and only who has the token has them. All that follows is
-//! frames:
+//! keys serve one connection, and only holders of the token have them. All that follows is frames:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -20,10 +19,11 @@
 //! The nonce of a frame is its number in its direction, 12 bytes big-endian, and its length is
 //! authenticated with it: a frame that was changed, left out, repeated, moved or turned back does
 //! not open. A message is JSON. The coordinator's first message must open before the worker sends
-//! anything that was made with a key, so who only knocks learns nothing to try tokens against.
+//! anything that was made with a key, so a peer without the token gets no data to try tokens
+//! against.
 //!
-//! The token never travels, and without it nobody reads, changes or sends anything. Who learns the
-//! token later can read what was recorded, so a token serves days of experiments and not years.
+//! The token is never sent, and nothing can be read, changed or sent without it. Anyone who learns
+//! the token later can decrypt a recording, so use a token for days of experiments, not for years.
 //! Lengths and times of frames are not hidden.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -56,7 +56,7 @@ const TO_COORDINATOR: &[u8] = b"moldau lab worker: to the coordinator";
 /// How a side begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// What nobody can foresee.
+    /// Unpredictable bytes.
     pub random: [u8; RANDOM_BYTES],
 }
 

@@ -1,4 +1,4 @@
-//! What a coordinator and a worker tell each other.
+//! The messages between a coordinator and a worker.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,7 @@ pub(super) enum FromWorker {
     },
 }
 
-/// A load as a worker is told of it.
+/// A load, as sent to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Load {

@@ -64,7 +64,7 @@ impl Worker {
         Self { listener, token, version, epoch: Instant::now() }
     }
 
-    /// Serves coordinators, whatever becomes of each.
+    /// Serves coordinators one after another. The failure of one does not end the worker.
     ///
     /// # Errors
     /// [`Error::Machine`] when it cannot listen or start threads.
@@ -76,7 +76,7 @@ impl Worker {
                 tokio::net::TcpListener::from_std(listener)
             });
             let listener = listener.map_err(listening)?;
-            // Who is silent keeps nobody else waiting.
+            // A silent peer does not delay others.
             let mut arriving = FuturesUnordered::new();
             loop {
                 let (address, arrived) = tokio::select! {
@@ -105,7 +105,7 @@ impl Worker {
         })
     }
 
-    /// Finds out whether somebody is a coordinator of this version that has the token.
+    /// Checks that the peer is a coordinator of this version that has the token.
     async fn greet(
         &self,
         stream: tokio::net::TcpStream,
@@ -117,7 +117,7 @@ impl Worker {
         match greeting.map_err(|_| channel.lost("it did not greet"))?? {
             ToWorker::Greeting { version } if version == self.version => Ok(channel),
             ToWorker::Greeting { version } => {
-                // Told before it ends: who has the token may know why.
+                // Sent before the connection ends: a holder of the token may know the reason.
                 channel.send(&self.greeting()?).await?;
                 Err(channel.lost(format_args!("its version is {version}")))
             }
@@ -215,7 +215,7 @@ impl Run {
                 Ok(outcome) => outcome,
                 Err(error) => FromWorker::Failed { reason: error.to_string() },
             };
-            // Nobody hears it of whom the coordinator is gone.
+            // Sending fails if the coordinator is gone.
             drop(answer.blocking_send(last));
         };
         let thread = thread::Builder::new().name("lab-load".into()).spawn(offer);

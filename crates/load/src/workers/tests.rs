@@ -1,4 +1,4 @@
-//! Workers in threads, coordinators, and those who pretend to be either.
+//! Workers in threads, coordinators, and impostors of both.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ pub(super) fn token(character: char) -> Token {
     Token::new(Zeroizing::new(character.to_string().repeat(TOKEN_CHARACTERS_MIN))).unwrap()
 }
 
-/// A worker of its own thread; tells its address and what it does.
+/// A worker of its own thread; returns its address and its events.
 fn worker(stay: Stay) -> (SocketAddr, mpsc::Receiver<Event>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -59,7 +59,7 @@ fn setup(bootstrap: &str, producers: u16) -> Setup {
 }
 
 #[test]
-fn a_worker_serves_nobody_without_the_token_and_then_who_has_it() {
+fn a_worker_refuses_peers_without_the_token_and_serves_one_with_it() {
     let (address, told) = worker(Stay::Always);
     let refused = connect(&[address], &token('b'), "1.0").unwrap_err().to_string();
     assert!(refused.starts_with(&format!("worker {address}: ")), "{refused}");
@@ -119,7 +119,7 @@ fn whatever_comes_a_worker_serves_the_next() {
 }
 
 #[test]
-fn who_says_nothing_keeps_nobody_else_from_a_worker() {
+fn a_silent_peer_does_not_block_a_worker() {
     let (address, told) = worker(Stay::Always);
     let silent: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
     // One after the other they would take longer than a coordinator waits.

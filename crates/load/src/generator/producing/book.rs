@@ -270,7 +270,7 @@ mod tests {
     use crate::schedule::Arrivals;
 
     #[test]
-    fn what_has_no_answer_counts_with_the_time_that_it_waited() {
+    fn unanswered_operations_count_with_the_time_that_they_waited() {
         let workload = Workload {
             pace: Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant },
             record_bytes: 100,

@@ -14,7 +14,7 @@ pub(super) struct Transactions {
     records_max: u32,
     /// Records of the one that is open.
     records: u32,
-    /// Those that end in it are told, ns since the start of the run.
+    /// Transactions that end in it are recorded, ns since the start of the run.
     window: Range<u64>,
     /// Of each partition of the topic whether it has records of the one that is open.
     written: Vec<bool>,
