@@ -1,5 +1,5 @@
-//! What it takes a cluster to make the partitions of a topic and to move them to other brokers, and
-//! what partitions cost it at rest.
+//! Time that a cluster takes to make the partitions of a topic and to move them to other brokers,
+//! and the cost of idle partitions.
 //!
 //! Figures of two systems are compared within a round, so that what drifts from round to round
 //! cancels.
@@ -59,7 +59,7 @@ pub struct Reassignment {
     pub brokers: u16,
     /// Partitions of the topic.
     pub partitions: u16,
-    /// Records in them, all of which were read back afterwards.
+    /// Records in them. All were read back afterwards.
     pub records: u64,
     /// Until the request was answered, ns.
     pub answered_ns: u64,
@@ -218,8 +218,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::survey::Outcome;
 
-    /// Two systems of which the first makes partitions in half the time, over four rounds in which
-    /// the machine becomes slower.
+    /// Two systems over four rounds on a machine that becomes slower. The first makes partitions in
+    /// half the time.
     pub(crate) fn record() -> AdministrationRecord {
         let mut record = AdministrationRecord {
             created: vec![100],

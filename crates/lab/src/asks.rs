@@ -1,5 +1,5 @@
-//! What a survey is asked beyond its tables: how latency grows with the load, or which codec to
-//! take. Everything follows from its runs, over rounds as everywhere.
+//! Questions of a survey beyond its tables: how latency grows with the load, and which codec to
+//! take. The answers follow from its runs, compared within rounds.
 
 use crate::metric::Metric;
 use crate::punctuality::{cannot_keep_up, is_bunched, is_scheduled, latencies_are_withheld};
@@ -43,8 +43,8 @@ pub struct Knee {
 }
 
 impl Knee {
-    /// The knee of rates that rise, where `times` tells the latency at a rate by that at another,
-    /// within rounds; `None` without any latency.
+    /// The knee of rising rates. `times` gives the ratio of the latencies at two rates, within
+    /// rounds. `None` without any latency.
     #[must_use]
     pub fn of(
         points: &[Reached],
@@ -193,8 +193,8 @@ pub fn stored_share(run: &RunRecord) -> Option<f64> {
 }
 
 impl CompressionQuestion {
-    /// What a GB of values comes to, in seconds of processor time: what it takes, and what its
-    /// bytes are worth.
+    /// The price of a GB of values in seconds of processor time: the time spent, plus the worth of
+    /// the stored bytes.
     #[must_use]
     pub fn price(&self, run: &RunRecord) -> Option<f64> {
         let cpu_s = cpu_of_all(run)? * MEGABYTES_PER_GIGABYTE / 1e3;
@@ -217,8 +217,8 @@ pub fn codecs<'a>(
     record.cells.iter().filter_map(codec).collect()
 }
 
-/// The best of several loads in a figure of which less is better, and those that are not told
-/// apart from it.
+/// The load with the lowest figure, where less is better, and the loads that do not differ
+/// significantly from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice<T> {
     /// The best.

@@ -1,4 +1,4 @@
-//! The highest rate that a system sustains: what is demanded of a rate, and what searches found.
+//! The highest rate that a system sustains: the conditions for a rate, and the results of searches.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_tells_something_while_at_most_a_third_of_its_trials_are_disturbed() {
+    fn a_search_is_valid_while_at_most_a_third_of_its_trials_are_disturbed() {
         let with_disturbed = |count: usize| {
             let mut search = sample::search("moldau", 1);
             assert_eq!(search.trials.len(), 11);

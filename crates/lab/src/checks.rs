@@ -1,4 +1,4 @@
-//! What the laboratory checks about itself before it publishes a figure.
+//! Checks of the laboratory itself, before it publishes a figure.
 //!
 //! A generator that was itself the limit, a schedule that was not kept, a record that did not
 //! come back: each makes the figures of a run worthless, so the run is refused instead.
@@ -109,15 +109,15 @@ pub fn all(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Chec
     checks
 }
 
-/// What becomes of runs whose target cannot keep up with the rate.
+/// How runs are treated whose target cannot keep up with the rate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Saturation {
-    /// They are judged as the others.
+    /// They are judged like all other runs.
     Refused,
-    /// They are a finding, and no latency of theirs is a figure.
+    /// They are a finding. Their latencies are not published.
     Told,
-    /// They are looked for: rates rise until the machine is full, and from then on the generator
-    /// may be late beside any arm, and busy itself.
+    /// They are the goal: rates rise until the machine is full. From then on the generator may be
+    /// late or busy beside any arm.
     LookedFor,
 }
 
@@ -150,7 +150,7 @@ fn demands(
             Saturation::LookedFor => checks.push(latencies_are_known(&claimed)),
         }
         checks.push(late_runs_are_told(&kept));
-        // Somebody else's load is told as lateness where that is not refused at once.
+        // Load from other processes is reported as lateness, unless lateness is refused at once.
         let is_own = |run: &&RunRecord| saturation == Saturation::Refused || !is_disturbed(run);
         let own: Vec<&RunRecord> = kept.iter().copied().filter(is_own).collect();
         checks.push(operations_are_answered(&own));
@@ -200,17 +200,17 @@ pub fn of_limits(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Ve
 }
 
 /// As [`all`], for an experiment whose arms may be slower than the rates that they are offered, or
-/// take so much of the machine that the generator is late. Its throughput and its processor time
-/// hold, its latencies are nowhere shown as figures, and a goal that needs them is not judged. Of
-/// the first arm, against which the others are told, latencies are demanded.
+/// take so much of the machine that the generator is late. The throughput and processor time of
+/// such an arm hold. Its latencies are not shown, and a goal that needs them is not judged. The
+/// first arm is the baseline, so it must have latencies.
 #[must_use]
 pub fn of_arms(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
     let checks = demands(runs, Saturation::Told, audit, self_test);
     with_arms(checks, runs, Weight::Validity)
 }
 
-/// As [`of_arms`], for an experiment that repeats what somebody published: where its times are the
-/// wait of a fetch, that is the finding.
+/// As [`of_arms`], for an experiment that repeats a published one. If its times are the wait of a
+/// fetch, that is the finding.
 #[must_use]
 pub fn of_published(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
     let checks = demands(runs, Saturation::Told, audit, self_test);
@@ -218,15 +218,15 @@ pub fn of_published(runs: &[RunRecord], audit: &Audit, self_test: &Detection) ->
 }
 
 /// As [`of_arms`], for an experiment whose rates rise as far as arms can follow, or whose codecs
-/// take the generator's own time: latencies are demanded of none of them, and a load that has none
-/// is told without.
+/// take the generator's own time: no arm must have latencies, and a load without any is reported
+/// without them.
 #[must_use]
 pub fn of_curves(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
     let checks = demands(runs, Saturation::LookedFor, audit, self_test);
     with_arms(checks, runs, Weight::Validity)
 }
 
-/// The checks with what is told of arms that cannot keep up, and of fetches that wait.
+/// The checks, with notes on arms that cannot keep up and on fetches that wait.
 fn with_arms(mut checks: Vec<Check>, runs: &[RunRecord], of_fetches: Weight) -> Vec<Check> {
     checks.push(arms_keep_up(runs));
     checks.extend(fetches::check(runs, of_fetches));
@@ -257,7 +257,7 @@ fn arms_keep_up(runs: &[RunRecord]) -> Check {
 }
 
 /// The checks of an experiment whose figures are processor times at given rates: a late generator
-/// changes when operations come, not how many, and no latency is told.
+/// changes when operations come, not how many, and no latency is reported.
 #[must_use]
 pub fn of_costs(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
     let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
@@ -327,8 +327,8 @@ fn ledger_finds_faults(self_test: &Detection) -> Check {
     }
 }
 
-/// Latencies are claimed for each of these arms in its case. The arm that has the fewest runs for
-/// that is told.
+/// Latencies are claimed for each of these arms in its case. The check reports the arm with the
+/// fewest runs for them.
 pub(crate) fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
     let in_time = |of_arm: &[&RunRecord]| of_arm.iter().filter(|run| !is_late(run)).count();
     let arms = by_arm(runs);
@@ -356,7 +356,7 @@ pub(crate) fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
     }
 }
 
-/// Arm and case of those arms that the others of their case are told against.
+/// Case and arm of each baseline: the arm that the others of its case are compared with.
 fn firsts_of_cases<'a>(runs: &[&'a RunRecord]) -> Vec<(&'a String, &'a String)> {
     let mut firsts: Vec<(&String, &String)> = Vec::new();
     for run in runs {
@@ -387,7 +387,7 @@ fn latencies_are_known(runs: &[&RunRecord]) -> Check {
     }
 }
 
-/// Latencies are told over fewer runs than there are, and the reader should know of which.
+/// Latencies cover fewer runs than were made. The report says how many each arm lacks.
 fn late_runs_are_told(runs: &[&RunRecord]) -> Check {
     let late: Vec<&RunRecord> = runs.iter().copied().filter(|run| is_late(run)).collect();
     let mut cases: Vec<(&str, Vec<String>)> = Vec::new();

@@ -16,7 +16,7 @@ use moldau_measure::statistics::{UnpairedEffect, median, unpaired_effect};
 
 pub use page::page;
 
-/// Of what is on one side only so many are told by name.
+/// Most names listed of cases or arms that only one result has.
 const ALONE_SHOWN: usize = 3;
 
 /// What is compared where names differ.
@@ -74,7 +74,7 @@ pub struct Difference {
     pub runs: [usize; 2],
     /// Logarithm of the ratio of the second to the first; none with too few runs or a figure of 0.
     pub log_ratio: Option<UnpairedEffect>,
-    /// What becomes of the second in the light of all figures together.
+    /// The verdict on the second result, corrected for the number of figures.
     pub outcome: Outcome,
 }
 

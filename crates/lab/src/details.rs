@@ -1,5 +1,5 @@
-//! What runs of any experiment may have beside their figures: records of different sizes,
-//! transactions, workers, and what the CPU time is spent on.
+//! Details that runs of any experiment may have beside their figures: record sizes, transactions,
+//! workers, and CPU profiles.
 
 mod profiles;
 mod shapes;

@@ -44,7 +44,8 @@ pub struct Environment {
     /// runs already may be anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_host: Option<bool>,
-    /// Niceness of generator threads whose load has intended times; `None` where nobody asked.
+    /// Niceness of generator threads whose load has intended times; `None` where it was not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_niceness: Option<i32>,
 }
@@ -64,7 +65,7 @@ const FLAGS: [&str; 10] = [
 ];
 
 impl Environment {
-    /// Looks around. What the machine does not tell stays empty; nothing fails.
+    /// Describes this machine. What it does not report stays empty; nothing fails.
     #[must_use]
     pub fn inspect(binary_version: &str, data_directory: &Path) -> Self {
         let cpu = text("/proc/cpuinfo");
@@ -91,8 +92,8 @@ impl Environment {
         }
     }
 
-    /// The same for runs on systems of which some may be elsewhere: one of which no process was
-    /// looked at may be anywhere.
+    /// The same for runs on systems that may run elsewhere. A system without a measured process may
+    /// be on any machine.
     #[must_use]
     pub(crate) fn of_runs(self, runs: &[RunRecord]) -> Self {
         let is_apart = |run: &RunRecord| run.workers.iter().any(|worker| worker.machine != 0);
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_elsewhere_is_not_said_to_share_the_machine() {
+    fn systems_on_other_machines_do_not_count_as_co_located() {
         let shared = |runs: &[RunRecord]| Environment::default().of_runs(runs).shared_host;
         let mut run = sample::result().runs.remove(0);
         assert_eq!(shared(&[run.clone()]), Some(true));
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_niceness_is_told_of_who_offers_the_loads() {
+    fn reported_niceness_is_that_of_the_load_generator() {
         let here = Environment { generator_niceness: Some(-20), ..Environment::default() };
         let mut run = sample::result().runs.remove(0);
         let told = |run: &RunRecord| here.clone().of_runs(std::slice::from_ref(run)).co_location();

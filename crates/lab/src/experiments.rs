@@ -61,7 +61,7 @@ impl Conditions {
         Ok(directory)
     }
 
-    /// Those of the short form, of which nothing is carried out.
+    /// Conditions of the short form, for plans that are not carried out.
     #[cfg(test)]
     pub(crate) fn of_tests() -> Self {
         Self { version: "0".into(), work_directory: "work".into(), seed: 1, quick: true }
@@ -69,8 +69,8 @@ impl Conditions {
 }
 
 impl fmt::Debug for Conditions {
-    /// Tells what is the same in all sittings of an experiment, of which each has a directory of
-    /// its own.
+    /// Prints what is equal in all sittings of an experiment. Each sitting has its own directory,
+    /// which is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = f.debug_struct("Conditions");
         told.field("version", &self.version).field("seed", &self.seed).field("quick", &self.quick);

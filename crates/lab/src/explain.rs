@@ -21,8 +21,8 @@ use moldau_measure::statistics::{Interval, float, log_ratios, paired_effect};
 pub enum About {
     /// Why it is not faster: records per second.
     Rate,
-    /// What its latency is made of: the median from the intended time to delivery, or to the
-    /// acknowledgement where nobody consumes.
+    /// The parts of its latency: the median from the intended time to delivery, or to the
+    /// acknowledgement without consumers.
     Latency,
 }
 
@@ -139,7 +139,7 @@ pub enum Outcome {
     Confirmed(f64),
     /// It did not; the factor by which it moved.
     Rejected(f64),
-    /// The figure varies too much to tell; the factor by which it moved.
+    /// The figure varies too much to decide; the factor by which it moved.
     Undecided(f64),
     /// The change cannot be made here, for this reason.
     Untested(String),
@@ -261,20 +261,21 @@ const GAIN_MAX: f64 = 2.0;
 /// What is left of a latency at least, as a share, when a part of it is taken away.
 const REST_MIN: f64 = 0.02;
 
-/// Share of a round trip that goes with the flush where the broker does not tell how long that is.
+/// Assumed share of the flush in a round trip, where the broker does not report flush times.
 const FLUSH_OF_ROUND_TRIP: f64 = 0.5;
 
 /// Busy processes that are added at most: more of them stop the machine and show no more.
 const BUSY_PROCESSES_MAX: u16 = 64;
 
-/// What there is to say about a run, the likeliest first; nothing of a run whose figure is not
-/// known. `flush_ms` is the mean time of a flush where the broker tells it.
+/// The findings of a run, the likeliest first; none if its figure is unknown. `flush_ms` is the
+/// mean time of a flush, if the broker reports it.
 #[must_use]
 pub fn of(run: &RunRecord, about: About, flush_ms: Option<f64>) -> Vec<Finding> {
     let Some(facts) = Facts::of(run, about) else { return Vec::new() };
     match about {
         About::Rate if is_scheduled(run) && !is_saturated(run) => vec![facts.offered()],
-        // Whoever has no processor fills its window, and so does whoever waits for a busy thread.
+        // A client without a processor fills its window, and so does one that waits for a busy
+        // thread.
         About::Rate => {
             let found = [facts.processors(), facts.thread(), facts.window()];
             found.into_iter().flatten().collect()
@@ -283,8 +284,8 @@ pub fn of(run: &RunRecord, about: About, flush_ms: Option<f64>) -> Vec<Finding> 
     }
 }
 
-/// What a run is asked about if nobody says: the rate of what is as fast as it goes or cannot keep
-/// up, and the latency of what keeps up with a rate.
+/// The default question about a run: its rate if it runs at full speed or cannot keep up, its
+/// latency if it keeps up with a rate.
 #[must_use]
 pub fn usual(run: &RunRecord) -> About {
     match run.workload.pace {
@@ -446,7 +447,7 @@ impl<'a> Facts<'a> {
         found
     }
 
-    /// A wait of which a change takes away a share.
+    /// A wait, and the share of it that a change removes.
     fn wait(
         &self,
         cause: Cause,

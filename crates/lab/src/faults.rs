@@ -1,8 +1,8 @@
 //! What struck a system while it was under load, and what became of its records and its clients.
 //!
-//! Everything follows from the runs, whose case is what struck: the schedule never stops, so that
-//! a record which is due while nobody answers waits until somebody does, and the longest wait is
-//! the time without service as clients have it.
+//! Everything follows from the runs, whose case is the fault. The schedule never stops: a record
+//! that is due during an outage waits until the system answers again. So the longest wait is the
+//! outage that clients see.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! The figures of a result, whoever measured them: what comparisons across results, histories and
-//! reference pages are made of.
+//! The figures of a result, measured or imported: the data of comparisons, histories and reference
+//! pages.
 //!
 //! The replicate is the run. A figure of a result is the series of its values over the runs of one
 //! case and arm, or over the outputs of a tool that were imported together.
@@ -42,7 +42,8 @@ pub fn places(result: &RunResult) -> Vec<(&str, &str)> {
     places
 }
 
-/// What was offered in a case to an arm; `None` of imported outputs, which do not tell it whole.
+/// What was offered in a case to an arm; `None` for imported outputs, which do not state it in
+/// full.
 #[must_use]
 pub fn workload<'a>(result: &'a RunResult, case: &'a str, arm: &'a str) -> Option<&'a Workload> {
     result.runs_of(case, arm).next().map(|run| &run.workload)

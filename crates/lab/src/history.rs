@@ -122,7 +122,7 @@ fn append(lines: &mut Vec<Line>, result: &RunResult) {
 fn machine(result: &RunResult) -> String {
     let it = &result.environment;
     match it.processors {
-        0 => "a machine that is not told".into(),
+        0 => "an unknown machine".into(),
         processors => {
             format!("{processors} x {}, {} on {}", it.cpu_model, it.file_system, it.device)
         }

@@ -37,7 +37,7 @@ pub struct Output {
     pub case: String,
     /// What was measured, by the tool's own words; the tool's name where it has none.
     pub arm: String,
-    /// Size of a record's value, where the tool tells.
+    /// Size of a record's value, if the tool reports it.
     pub record_bytes: Option<u64>,
     /// What it found.
     pub figures: Vec<Figure>,
@@ -129,7 +129,7 @@ fn json(text: &str) -> Result<Output, Problem> {
     }
 }
 
-/// What is wrong with an output, told behind the name of its file.
+/// The error in an output, printed after the name of its file.
 #[derive(Clone, Debug)]
 struct Problem {
     line: Option<usize>,

@@ -40,8 +40,8 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Those of tables, in their order. The others are for claims: means of latencies, what a
-    /// closed loop makes of them, what a codec does, and faults, of which checks allow none.
+    /// The metrics of tables, in their order. The others are for claims: mean latencies, open or
+    /// closed loop, effects of codecs, and faults, where checks allow none.
     pub const ALL: [Self; 15] = [
         Self::ResponseP50,
         Self::ResponseP99,
@@ -163,8 +163,8 @@ impl Metric {
 }
 
 impl Metric {
-    /// The figure of each of the runs of an arm in a case that have it; of none, where it is a
-    /// latency and too few of them tell any.
+    /// The figures of the runs of an arm in a case. Empty for a latency that too few of the runs
+    /// have.
     pub(crate) fn told_of<'a>(
         self,
         runs: impl Iterator<Item = &'a RunRecord>,

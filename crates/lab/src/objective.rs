@@ -88,7 +88,7 @@ impl Objective {
         Check { name: self.name.clone(), passed, weight, found, demanded }
     }
 
-    /// Whether it is about a latency that nobody knows, since the generator was late.
+    /// Whether it is about a latency that is unknown, since the generator was late.
     fn is_unknown(&self, runs: &[RunRecord]) -> bool {
         let baseline = match &self.bound {
             Bound::RatioAtMost { baseline, .. }
@@ -204,13 +204,13 @@ mod tests {
     }
 
     #[test]
-    fn what_no_run_shows_is_not_shown() {
+    fn an_objective_without_runs_fails() {
         let absent = Objective {
             case: "another case".into(),
             ..objective(Metric::FanOut, Bound::FigureAtLeast(0.0))
         };
         assert!(!absent.check(&sample::result().runs, 1).passed);
-        let ratio = Bound::RatioAtMost { baseline: "nobody".into(), ratio: 100.0 };
+        let ratio = Bound::RatioAtMost { baseline: "absent".into(), ratio: 100.0 };
         assert!(!passes(Metric::ResponseP50, ratio));
         assert!(passes(Metric::ProduceThroughput, Bound::FigureAtLeast(19.0)));
         assert!(!passes(Metric::ProduceThroughput, Bound::FigureAtLeast(20.0)));

@@ -21,7 +21,7 @@ use moldau_measure::Error;
 use moldau_measure::histograms::Durations;
 use moldau_measure::statistics::float;
 
-/// What the benchmark tells of a latency, with the quantile of each; `None` is the mean.
+/// The benchmark's figures of a latency, each with its quantile; `None` is the mean.
 const FIGURES: [(&str, Option<f64>); 8] = [
     ("Avg", None),
     ("50pct", Some(0.5)),
@@ -265,7 +265,7 @@ impl Fields {
         text.map(str::to_owned).ok_or_else(|| Error::Document(format!("{name}: is no text")))
     }
 
-    /// 0 where an older form of the benchmark does not tell it.
+    /// 0 where an older version of the benchmark does not report it.
     fn count(&self, name: &str) -> u64 {
         self.0.get(name).and_then(Value::as_u64).unwrap_or(0)
     }
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_refused_by_name() {
+    fn a_field_that_is_not_a_number_is_refused_by_name() {
         let text = Document::of(&sample::result().runs[0]).unwrap().to_json();
         let refused = |right: &str, wrong: &str| {
             assert!(text.contains(right), "{right}");

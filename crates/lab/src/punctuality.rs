@@ -54,7 +54,7 @@ pub(crate) fn is_late(run: &RunRecord) -> bool {
     lag >= allowed || is_disturbed(run)
 }
 
-/// Whether somebody else took so much of a machine that what is slow may be slow because of that.
+/// Whether other processes took so much of a machine that they may be the reason for slow answers.
 pub(crate) fn is_disturbed(run: &RunRecord) -> bool {
     let stolen = run.workers.iter().map(|worker| worker.host.steal_share());
     let stolen = stolen.fold(run.host.steal_share(), f64::max);
@@ -85,8 +85,8 @@ pub(crate) fn is_bunched(run: &RunRecord) -> bool {
 }
 
 /// Whether the target could not keep up with the rate of a run: it acknowledged less than was
-/// offered, or left the generator without a processor, so that it was late. What somebody else on
-/// the machine slowed says nothing of it.
+/// offered, or left the generator without a processor, so that it was late. Runs that other
+/// processes on the machine slowed do not count.
 pub(crate) fn is_saturated(run: &RunRecord) -> bool {
     let is_behind = float(run.produced_records) < KEPT_UP_SHARE_MIN * float(run.offered);
     let own_ns = own_ns(run, 0);
@@ -96,8 +96,8 @@ pub(crate) fn is_saturated(run: &RunRecord) -> bool {
 }
 
 /// Share of the machine that something else took inside the window of a run: neither the measured
-/// processes nor the hypervisor. Of several machines, that of which it is the largest. Nobody knows
-/// it of a cluster that runs already, which may be on any of them.
+/// processes nor the hypervisor. Of several machines, the largest share. It is unknown for a
+/// cluster that ran already, which may be on any of them.
 pub(crate) fn foreign_share(run: &RunRecord) -> Option<f64> {
     largest_share(run, foreign_share_of)
 }
@@ -160,8 +160,8 @@ pub(crate) fn latencies_are_withheld(runs: &[&RunRecord]) -> bool {
     !cannot_keep_up(runs) && !are_enough_in_time(&kept)
 }
 
-/// Whether there is no latency to tell of an arm in a case: what it is in the few runs in which it
-/// keeps up, or the generator does, is that of the machine's best moments.
+/// Whether an arm has no latency in a case. If it, or the generator, keeps up in a few runs only,
+/// these show the machine's best moments.
 pub(crate) fn tells_no_latencies(runs: &[&RunRecord]) -> bool {
     cannot_keep_up(runs) || latencies_are_withheld(runs)
 }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_saturated_target_costs_counts_however_late_it_made_the_generator() {
+    fn costs_of_a_saturated_target_count_however_late_the_generator_was() {
         let mut saturated = late(1_100_000, 10);
         saturated.produced_records = saturated.offered / 2;
         assert!(is_saturated(&saturated) && !is_bunched(&saturated));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_slowed_is_late_and_says_nothing_of_the_target() {
+    fn a_run_slowed_by_other_processes_is_late_and_not_saturated() {
         let mut slowed = run();
         slowed.produced_records = slowed.offered / 2;
         assert!(is_saturated(&slowed) && !is_late(&slowed));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_keeps_up_in_fewer_than_half_of_its_runs_tells_no_latencies() {
+    fn an_arm_that_keeps_up_in_fewer_than_half_of_its_runs_has_no_latencies() {
         let mut runs = vec![run(); 6];
         assert!(!tells_no_latencies(&runs.iter().collect::<Vec<_>>()));
         runs.iter_mut().take(3).for_each(|run| run.produced_records = 0);

@@ -139,7 +139,7 @@ fn environment(result: &RunResult) -> String {
     let environment = &result.environment;
     let version = &environment.binary_version;
     if result.imported().is_some() {
-        return format!("not told by the tools. Imported by binary {version}.");
+        return format!("not reported by the tools. Imported by binary {version}.");
     }
     format!(
         "{} processors ({}), {} of memory, Linux {}, {} on {}; generator and systems {}. \
@@ -186,7 +186,7 @@ mod tests {
         }
         assert!(cells > 8, "{page}");
         for part in [
-            "Conditions: not told by the tools",
+            "Conditions: not reported by the tools",
             "publish p99, ms",
             "20,000 records/s at fixed intended times",
             "([result 20260131-235959](c/result.json))",

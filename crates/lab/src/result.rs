@@ -89,7 +89,7 @@ pub struct RunResult {
     /// What the laboratory found about itself; absent from all other experiments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_test: Option<SelfTestRecord>,
-    /// Where the processes spent their time; absent where nobody asked.
+    /// Where the processes spent their time; absent without `--profile`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesRecord>,
 }
@@ -106,7 +106,7 @@ pub enum Experiment {
     Ceiling,
     /// What does a number of partitions cost?
     Partitions,
-    /// What does the broker take off what the disk gives?
+    /// How much slower than the disk is the broker?
     Storage,
     /// How many cores does the proxy need?
     Cores,
@@ -118,7 +118,7 @@ pub enum Experiment {
     File(Question),
     /// What does another topic cost consumers, and what do threads give?
     Threads(ThreadsRecord),
-    /// What becomes of records and clients when something breaks?
+    /// Does a failure lose records, and how long do clients wait?
     Faults(FaultsRecord),
     /// Does anything grow in the course of hours?
     Soak(SoakRecord),

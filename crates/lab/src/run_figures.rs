@@ -21,8 +21,8 @@ pub(crate) fn runs_of<'a>(result: &'a RunResult, case: &str, arm: &str) -> Vec<&
     result.runs.iter().filter(|run| run.case == case && run.arm == arm).collect()
 }
 
-/// The mean of a figure over runs with its interval, of which nothing is negative; the median of
-/// runs that are too few for one.
+/// The mean of a figure over runs with its interval, cut off at zero; the median if the runs are
+/// too few for an interval.
 pub(crate) fn estimate(runs: &[&RunRecord], metric: Metric, seed: u64) -> Option<Estimate> {
     let figures: Vec<f64> = metric.told_of(runs.iter().copied()).map(|(_, value)| value).collect();
     if figures.is_empty() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum SelfTest {
     /// Response times contain every wait, also that of operations which were never sent in time.
     Stall,
-    /// Another driver tells the same of the same target.
+    /// Another driver reports the same of the same target.
     Drivers,
 }
 
@@ -18,7 +18,7 @@ impl SelfTest {
     pub fn question(self) -> &'static str {
         match self {
             Self::Stall => "Does a stop of the target show in full?",
-            Self::Drivers => "Does another driver tell the same?",
+            Self::Drivers => "Does another driver report the same?",
         }
     }
 }
@@ -75,7 +75,7 @@ impl From<String> for Cell {
     }
 }
 
-/// Latencies at a few percentiles, as several sources tell them.
+/// Latencies at a few percentiles, from several sources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Curves {

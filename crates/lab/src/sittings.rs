@@ -37,8 +37,7 @@ const MANIFEST: &str = "manifest.json";
 const PLAN: &str = "plan.txt";
 const FINISHED: &str = "finished.jsonl";
 
-/// Most bytes of finished runs, all of which are held in memory as the result is: some ten thousand
-/// runs.
+/// Most bytes of finished runs, about ten thousand runs. All are held in memory, as the result is.
 const FINISHED_BYTES_MAX: u64 = 1 << 30;
 
 /// What every sitting of an experiment has to be the same in.
@@ -131,7 +130,7 @@ pub struct Sittings {
     started_unix_ms: u64,
     file: File,
     bytes: u64,
-    /// What earlier sittings finished, and nobody has asked for yet.
+    /// Runs that earlier sittings finished and that were not recalled yet.
     finished: VecDeque<Finished>,
     /// What was measured before this sitting; absent in the first.
     recalled: Option<usize>,
@@ -148,7 +147,7 @@ impl Sittings {
             .map_err(Error::machine(format!("making {}", directory.display())))?;
         let text = serde_json::to_string_pretty(manifest)
             .map_err(|error| Error::Document(error.to_string()))?;
-        // The manifest comes last: whoever finds one finds the others.
+        // The manifest is written last: where it exists, the other files do too.
         let file = write_durably(&directory.join(FINISHED), "")?;
         hold(&file, &directory)?;
         write_durably(&directory.join(PLAN), plan)?;
@@ -280,7 +279,7 @@ impl Sittings {
         self.append(&Finished::Found { name: name.to_owned(), found, runs: runs.to_vec() })
     }
 
-    /// What the reader of the result is told, where this is not the first sitting.
+    /// The note in the report, if this is not the first sitting.
     pub(crate) fn check(&self) -> Option<Check> {
         let recalled = self.recalled?;
         Some(Check {
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_sitting_finds_what_was_finished_and_cuts_off_what_was_torn() {
+    fn a_later_sitting_finds_finished_runs_and_cuts_off_a_torn_line() {
         let out = tempfile::tempdir().unwrap();
         let run = sample::result().runs.swap_remove(0);
         let mut first = Sittings::begin(out.path(), &manifest(), "plan").unwrap();
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_same_is_refused_and_named() {
+    fn a_changed_experiment_is_refused_and_the_change_named() {
         let out = tempfile::tempdir().unwrap();
         let directory =
             Sittings::begin(out.path(), &manifest(), "plan").unwrap().directory().to_owned();

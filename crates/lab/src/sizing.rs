@@ -47,7 +47,7 @@ pub struct Observation {
     pub round: u32,
     /// Partitions of the topic.
     pub partitions: u16,
-    /// Consumers, each of which read everything.
+    /// Consumers. Each read everything.
     pub groups: u16,
     /// Length of the measured window, ns.
     pub window_ns: u64,

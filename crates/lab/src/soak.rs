@@ -24,7 +24,8 @@ pub const GROWTH_SHARE_MIN: f64 = 0.02;
 /// One leg in so many comes before slopes are taken.
 const WARMING_SHARE: usize = 4;
 
-/// Fewest legs that tell whether anything grows: a slope takes what is left of them.
+/// Fewest legs that show whether anything grows: the slope is fitted to those after the first
+/// quarter.
 pub const LEGS_MIN: u32 = 7;
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
@@ -58,7 +59,7 @@ pub struct Holding {
 /// A figure that may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Resident memory without what is kept for readers, where the system tells that, MB.
+    /// Resident memory without the cache for readers, if the system reports that, MB.
     Memory,
     /// Open descriptors.
     Descriptors,
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_told_per_hour_and_only_after_the_first_quarter() {
+    fn growth_is_per_hour_and_excludes_the_first_quarter() {
         let grown = Drift::of(&course(|seconds| 100.0 + seconds * 0.1)).unwrap();
         assert!(grown.grows && (grown.per_hour.rise - 360.0).abs() < 20.0, "{grown:?}");
         let filled = Drift::of(&course(|seconds| 100.0 + seconds.min(50.0))).unwrap();

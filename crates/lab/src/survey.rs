@@ -1,5 +1,5 @@
-//! Surveys: the same loads on several systems, most of them one setting apart, and what published
-//! claims come to on them.
+//! Surveys: the same loads on several systems, most of them one setting apart, and tests of
+//! published claims.
 //!
 //! A claim names the change that its source measured and the band in which its figure holds. Where
 //! that change was of several settings at once, the claim may name changes of one setting each
@@ -102,7 +102,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// Two systems of which one is told against the other, most of them one setting apart.
+/// A system and its baseline, usually one setting apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemPair {
@@ -329,7 +329,7 @@ impl Band {
 }
 
 impl Contrast {
-    /// What the contrast comes to on a system; `None` where no round has it.
+    /// The estimated contrast on a system; `None` if no round has it.
     #[must_use]
     pub fn estimate(
         &self,
@@ -354,8 +354,7 @@ impl SystemPair {
         [&self.of, &self.over].into_iter().all(|system| systems.contains(&system.as_str()))
     }
 
-    /// What a figure of a load comes to on the one by what it comes to on the other; `None` where
-    /// no round has both.
+    /// The ratio of a load's figure on the two systems; `None` if no round has both.
     #[must_use]
     pub fn estimate(
         &self,
@@ -380,8 +379,8 @@ impl Estimate {
         Self::of(&ratios.collect::<Vec<_>>(), seed, f64::exp)
     }
 
-    /// The geometric mean of figures of which one round may have many times what another has; the
-    /// arithmetic one where a figure is 0.
+    /// The geometric mean, for figures that may differ by a large factor between rounds; the
+    /// arithmetic mean if a figure is 0.
     pub(crate) fn typical(values: &[f64], seed: u64) -> Option<Self> {
         if values.iter().any(|value| *value <= 0.0) {
             return Self::of(values, seed, |value| value);

@@ -53,7 +53,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long one readiness probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How to start a system and how to tell that it is ready.
+/// How to start a system and how to see that it is ready.
 #[derive(Clone, Debug)]
 pub struct ProcessSpec {
     /// What the process is to the experiment: `broker`, `proxy`.
@@ -64,11 +64,11 @@ pub struct ProcessSpec {
     pub args: Vec<OsString>,
     /// Environment variables on top of the inherited ones.
     pub env: Vec<(String, String)>,
-    /// What tells that it is ready.
+    /// How it shows that it is ready.
     pub ready: Ready,
 }
 
-/// What tells that a system is ready.
+/// How a system shows that it is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
     /// A TCP connection is accepted.
@@ -77,7 +77,7 @@ pub enum Ready {
     Http(SocketAddr, String),
 }
 
-/// Of a process that nobody waits for.
+/// A process without a readiness check.
 pub(crate) const NEVER: Ready = Ready::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
 
 impl Ready {
@@ -86,7 +86,7 @@ impl Ready {
     pub fn is_met(&self) -> bool {
         match self {
             Self::Tcp(address) => TcpStream::connect_timeout(address, PROBE_TIMEOUT)
-                // A connection to a port that nobody holds may get this very port for its own.
+                // A connection to a free port may get this very port as its local one.
                 .is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != *address)),
             Self::Http(address, path) => http_get(*address, path)
                 .is_some_and(|answer| answer.split(' ').nth(1).is_some_and(|code| code == "200")),
@@ -219,7 +219,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Process id and address of the HTTP pages by which it tells that it is ready, if it has such.
+    /// Process id, and address of the HTTP readiness page, if there is one.
     #[must_use]
     pub fn admin_port(&self) -> Option<(u32, SocketAddr)> {
         match self.spec.ready {
@@ -243,7 +243,7 @@ impl Process {
         }
     }
 
-    /// Refuses a process that has started others: what these take would be nobody's.
+    /// Refuses a process that has started others: their resources would not be counted.
     ///
     /// # Errors
     /// [`Error::Plan`].
@@ -256,7 +256,7 @@ impl Process {
             return Ok(());
         }
         Err(Error::Plan(format!(
-            "{}: {} starts other processes, whose resources nobody would account; let it become \
+            "{}: {} starts other processes, whose resources would not be counted; let it become \
              the system itself, as a shell does by exec",
             self.spec.role,
             self.spec.program.display()
@@ -412,7 +412,7 @@ fn spawn(spec: &ProcessSpec, output: File) -> Result<Child, Error> {
     ENDING.spawn(&mut command)
 }
 
-/// Refuses systems whose records nobody can compare with what was sent.
+/// Refuses systems whose records cannot be compared with what was sent.
 ///
 /// # Errors
 /// [`Error::Plan`] with the name of the first.
@@ -441,7 +441,7 @@ impl Drop for Process {
     }
 }
 
-/// Distinct loopback addresses whose ports nobody holds at this moment.
+/// Distinct loopback addresses whose ports are free at this moment.
 ///
 /// # Errors
 /// [`Error::Machine`] when there are none.

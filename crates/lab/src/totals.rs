@@ -1,10 +1,10 @@
 //! Totals of loads over many topics: as a harness that multiplies computes them, and as the broker
 //! and the ledger count them.
 //!
-//! A generator that spreads one rate over all topics prints that rate. Scripts that multiply what
-//! it prints by the number of topics tell a total that was never offered, and divide processor time
-//! by it. How long records wait in the broker for a fetch to fill tells which total is right: a
-//! fetch of one topic waits until that has `fetch.min.bytes`, at most `fetch.max.wait.ms`.
+//! A generator that spreads one rate over all topics prints that rate. Scripts that multiply it by
+//! the number of topics report a total that was never offered, and divide processor time by it. The
+//! time that records wait for a fetch to fill shows which total is right: a fetch of one topic
+//! waits until that has `fetch.min.bytes`, at most `fetch.max.wait.ms`.
 
 use serde::{Deserialize, Serialize};
 
@@ -68,7 +68,7 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// What the runs of a load come to on a system; `None` where there are none with records.
+    /// The means over the runs of a load on a system; `None` without a run with records.
     #[must_use]
     pub fn of(runs: &[RunRecord], load: &str, system: &str) -> Option<Self> {
         let runs: Vec<&RunRecord> =
@@ -93,7 +93,7 @@ impl Audited {
         })
     }
 
-    /// The total that a harness tells which multiplies what the generator prints.
+    /// The total of a harness that multiplies the printed rate by the number of topics.
     #[must_use]
     pub fn multiplied(&self) -> f64 {
         self.printed * self.factor

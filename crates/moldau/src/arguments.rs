@@ -228,7 +228,7 @@ pub(crate) enum LabQuestion {
     Compression(CompressionOptions),
     /// How many consumer threads?
     Threads(ThreadsOptions),
-    /// What happens to records and clients when something breaks?
+    /// Does a failure lose records, and how long do clients wait?
     Faults(FaultsOptions),
     /// Does anything grow under a steady load?
     Soak(SoakOptions),

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_that_grows_is_told_from_one_that_wavers() {
+    fn a_growing_backlog_is_distinguished_from_a_wavering_one() {
         let mut random = fastrand::Rng::with_seed(3);
         let grown = growth((0..20).map(|i| 5.0 + f64::from(i) + random.f64()));
         assert!((grown.ms_per_second - 5.0).abs() < 0.5 && grown.interval_95.low > 4.0);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_grows_from_a_thousandth_above_what_can_be_done_on() {
+    fn a_backlog_grows_from_a_thousandth_above_the_capacity_on() {
         let misses = |ms_per_second: f64, p99_ms: f64| {
             let mut run = run();
             let rise = ms_per_second * float(run.slot_ms) / 1e3;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_in_which_others_took_the_machine_says_nothing() {
+    fn a_trial_disturbed_by_other_processes_is_undecided() {
         let mut stolen = run();
         stolen.host.steal_ticks = 100;
         assert_eq!(trial(&stolen, 50.0).outcome, Outcome::Disturbed);

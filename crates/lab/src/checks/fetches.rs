@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn where_published_waits_are_asked_for_they_are_told_and_not_refused() {
+    fn published_fetch_waits_are_reported_and_not_refused() {
         let mut result = sample::result();
         result.runs.truncate(2);
         result.runs[1] = run(60, 1, 100_000);

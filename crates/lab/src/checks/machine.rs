@@ -1,4 +1,4 @@
-//! What the machine itself did to the runs.
+//! Checks of disturbances by the machine.
 
 use super::{Check, Weight};
 use moldau_load::run::RunRecord;

@@ -42,7 +42,7 @@ fn a_target_that_counts_otherwise_is_not_believed() {
 }
 
 #[test]
-fn what_one_run_holds_too_many_makes_up_for_nothing_that_another_lacks() {
+fn surplus_records_of_one_run_do_not_cover_missing_ones_of_another() {
     let mut result = sample::result();
     result.runs[0].held_records -= 5;
     result.runs[1].held_records += 5;
@@ -52,7 +52,7 @@ fn what_one_run_holds_too_many_makes_up_for_nothing_that_another_lacks() {
 }
 
 #[test]
-fn a_system_that_says_nothing_in_a_window_is_named() {
+fn a_system_that_is_silent_in_a_window_is_named() {
     let mut result = sample::result();
     let silent = result.runs.last_mut().unwrap();
     assert!(!is_scheduled(silent));
@@ -64,7 +64,7 @@ fn a_system_that_says_nothing_in_a_window_is_named() {
 }
 
 #[test]
-fn what_others_left_at_full_speed_is_refused() {
+fn full_speed_runs_disturbed_by_other_processes_are_refused() {
     let after = |disturbed: usize| {
         let mut result = sample::result();
         let unpaced = result.runs.iter_mut().filter(|run| !is_scheduled(run));
@@ -84,7 +84,7 @@ fn what_others_left_at_full_speed_is_refused() {
 }
 
 #[test]
-fn what_the_hypervisor_takes_is_told_of_the_worst_run() {
+fn the_run_with_most_stolen_time_is_reported() {
     let told = |steal_ticks| {
         let mut result = sample::result();
         result.runs[0].host.steal_ticks = steal_ticks;
@@ -122,7 +122,7 @@ fn check<'a>(checks: &'a [Check], start: &str) -> &'a Check {
 }
 
 #[test]
-fn late_runs_cost_their_latencies_and_are_told() {
+fn late_runs_lose_their_latencies_and_are_reported() {
     let checks = checks_after_late_runs(3, 1);
     assert_eq!(Verdict::of(&checks), Verdict::Ok);
     let kept = check(&checks, "the schedule is kept");
@@ -268,7 +268,7 @@ fn an_arm_beside_which_the_generator_is_late_has_no_latencies_and_the_first_must
 }
 
 #[test]
-fn what_an_arm_is_not_to_blame_for_is_refused_all_the_same() {
+fn faults_that_an_arm_did_not_cause_are_refused() {
     assert_eq!(of_arms_after(|run| run.shed = 1).0, Verdict::Invalid);
     let generator_limited = of_arms_after(|run| {
         run.produced_records = 0;

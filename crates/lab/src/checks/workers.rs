@@ -1,4 +1,4 @@
-//! What is demanded of workers beyond what is demanded of every generator.
+//! Checks of workers, in addition to those of every generator.
 
 use super::{Check, THREAD_SHARE_MAX, Weight};
 use crate::punctuality::{is_late, is_scheduled, latest_worker};
@@ -14,7 +14,7 @@ pub(super) fn checks(runs: &[RunRecord]) -> Vec<Check> {
     vec![late_workers_are_told(&runs), busy_workers_are_told(&runs), clocks_are_close(&runs)]
 }
 
-/// Who made a run late, for whoever has to mend it; the schedule itself is judged with all others.
+/// Names the workers that made a run late. The schedule itself is judged by the general checks.
 fn late_workers_are_told(runs: &[&RunRecord]) -> Check {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for run in runs.iter().filter(|run| is_late(run)) {
@@ -34,7 +34,8 @@ fn late_workers_are_told(runs: &[&RunRecord]) -> Check {
     }
 }
 
-/// Who has no room left; whether that makes the figures void is judged with all others.
+/// Names the workers without spare time. Whether that voids the figures is judged by the general
+/// checks.
 fn busy_workers_are_told(runs: &[&RunRecord]) -> Check {
     let shares = runs.iter().flat_map(|run| {
         let of_window = move |thread_ns: u64| float(thread_ns) / float(run.window_ns.max(1));
@@ -69,7 +70,7 @@ fn clocks_are_close(runs: &[&RunRecord]) -> Check {
             "{:.1} us, {:.1} % of the median ({case}, {arm}); most of it is the clock of {}",
             float(run.clock_bound_ns()) / 1e3,
             share * 100.0,
-            widest.map_or("nobody", |worker| &worker.name),
+            widest.map_or("no worker", |worker| &worker.name),
         )
     });
     Check {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_runs_on_the_machine_of_a_worker_makes_a_run_late() {
+    fn other_processes_on_the_machine_of_a_worker_make_a_run_late() {
         let mut runs = runs(1_000);
         let run = runs.iter_mut().find(|run| is_scheduled(run)).unwrap();
         assert!(!is_late(run));

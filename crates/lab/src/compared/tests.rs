@@ -44,7 +44,7 @@ fn a_result_differs_in_nothing_from_itself() {
 }
 
 #[test]
-fn what_became_worse_is_named_and_what_became_better_is_no_failure() {
+fn regressions_are_named_and_improvements_are_no_failure() {
     let worse = compared(&with_proxy_cpu(120));
     let of_proxy = ("proxy".to_owned(), Metric::ProxyCpu);
     assert_eq!(outcomes(&worse, Outcome::Worse), [of_proxy.clone(), of_proxy.clone()]);
@@ -59,7 +59,7 @@ fn what_became_worse_is_named_and_what_became_better_is_no_failure() {
 }
 
 #[test]
-fn a_difference_that_nobody_speaks_of_is_none_even_without_any_scatter() {
+fn a_negligible_difference_is_none_even_without_any_scatter() {
     // Three runs that agree to the last record, and three more that miss one in a hundred thousand.
     let still = |records: u64| {
         let mut result = sample::result();
@@ -75,7 +75,7 @@ fn a_difference_that_nobody_speaks_of_is_none_even_without_any_scatter() {
 }
 
 #[test]
-fn other_machines_are_told_and_other_loads_are_refused() {
+fn other_machines_cause_a_warning_and_other_loads_a_refusal() {
     let mut second = sample::result();
     second.environment.kernel = "9.9".into();
     second.environment.cpu_model = "another".into();
@@ -197,7 +197,7 @@ fn single_runs_show_nothing() {
 }
 
 #[test]
-fn a_comparison_tells_what_is_worse_and_what_could_not_be_seen() {
+fn a_comparison_names_regressions_and_undetectable_differences() {
     let mut second = sample::result();
     for run in second.runs.iter_mut().filter(|run| run.arm == "proxy") {
         run.processes.iter_mut().for_each(|usage| usage.cpu_ns += usage.cpu_ns / 4);

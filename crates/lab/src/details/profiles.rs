@@ -141,7 +141,7 @@ fn kinds(result: &RunResult, case: &str, shown: &[Shown<'_>]) -> Table {
     Table::of(
         &format!("Where processor time goes: {case}"),
         "Shares of the samples of one profile, and CPU-ms/MB of the measured runs shared out by \
-         them. The innermost function that is known tells the kind. A share of n samples is off by \
+         them. The innermost known function determines the kind. A share of n samples is off by \
          some square root of n.",
         &columns,
         rows.into_iter(),

@@ -1,5 +1,4 @@
-//! Records with sizes and keys of their own: how large they were, and how much of them the largest
-//! partition had.
+//! Records of different sizes and keys: their mean size, and the share of the largest partition.
 
 use crate::page::Table;
 use crate::result::{RunRecord, RunResult};
@@ -75,7 +74,7 @@ mod tests {
     use crate::sample;
     use moldau_load::run::Skew;
 
-    /// The sample, whose records have keys of which one is frequent.
+    /// The sample, whose records have keys. One key is frequent.
     fn keyed() -> RunResult {
         let mut result = sample::result();
         for run in result.runs.iter_mut().filter(|run| run.case == sample::FIXED) {
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_the_largest_partition_is_told() {
+    fn the_share_of_the_largest_partition_is_reported() {
         let result = keyed();
         let rows = table(&result).unwrap().rows;
         let expected = ["2,000, Zipf 1.1", "500", "40.0 %", "25.0 %"];

@@ -1,4 +1,4 @@
-//! What transactions took, a row for each load and system whose producers make such.
+//! Times of transactions, a row for each load and system with transactional producers.
 
 use crate::page::Table;
 use crate::result::{RunRecord, RunResult};

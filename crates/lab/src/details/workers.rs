@@ -1,4 +1,4 @@
-//! What each worker did in the runs that several offered together.
+//! Figures of each worker, for runs that several workers offered together.
 
 use crate::page::Table;
 use crate::punctuality::{is_late, latest_worker};

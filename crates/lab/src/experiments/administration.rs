@@ -1,8 +1,8 @@
-//! Partitions made and moved: how long a cluster takes until each of its brokers knows, and what
-//! the partitions cost it at rest.
+//! Partitions made and moved: how long a cluster takes until every broker knows, and what idle
+//! partitions cost it.
 //!
-//! A round does everything on every system once, forwards and backwards in turn. Partitions are
-//! moved with records in them, all of which are read back from where they were moved to.
+//! A round does everything on every system once, forwards and backwards in turn. Partitions hold
+//! records when they are moved. All records are read back from the new place.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const SETTLE: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Most partitions of a topic, each of which has its replicas on one machine.
+/// Most partitions of a topic. All replicas of a partition are on one machine.
 const PARTITIONS_MAX: u16 = 10_000;
 
 /// Replicas of the partitions that are moved: as many as two acknowledgements take.

@@ -1,8 +1,8 @@
-//! What loads of experiment files and of surveys say of their records in the same words: what
-//! values hold, how large they are, which keys they have, and when they are due.
+//! Record settings that experiment files and surveys share: contents, sizes, keys and intended
+//! times.
 //!
-//! Files of the user are named here by their paths ([`UserFile`]). Who reads the experiment's file
-//! gives what they hold, since nothing in this crate reads what is the user's.
+//! Files of the user are named here by their paths ([`UserFile`]). The reader of the experiment
+//! file passes in their contents; this crate reads no file of the user.
 
 use std::sync::Arc;
 

@@ -61,7 +61,7 @@ pub(super) struct Bench<'a> {
     started_unix_ms: u64,
     runs: Vec<RunRecord>,
     next_run: u32,
-    /// What tells the topics of this sitting from those that others left on the same cluster.
+    /// Distinguishes the topics of this sitting from those that others left on the same cluster.
     mark: u32,
     /// What the runs should show.
     objectives: Vec<Objective>,
@@ -73,7 +73,7 @@ pub(super) struct Bench<'a> {
     steps: u32,
     /// Since when steps have taken their time, and how many were done or recalled before.
     paced_from: (Instant, u32),
-    /// Who offers the loads, where this process does not.
+    /// Processes that offer the loads; absent if this process does.
     workers: Option<&'a mut Workers>,
     /// Whether threads with intended times wait for a processor as all others do.
     waits_in_turn: bool,
@@ -258,7 +258,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Reads back what was produced to topics that are still there, and records the run without
-    /// latencies, which nobody tells of it.
+    /// latencies.
     pub(super) fn read_back(
         &mut self,
         named: Named<'_>,
@@ -318,8 +318,8 @@ impl<'a> Bench<'a> {
         Ok(measured)
     }
 
-    /// Profiles of a case on each path, after its measured runs and in a run of its own each, whose
-    /// figures nobody needs. Nothing of a reading back, which is over when it is.
+    /// Profiles a case on each path, each in an unpublished run after the measured ones. A case
+    /// that only reads back is not profiled: it cannot go on for a given time.
     pub(super) fn profile<'p>(
         &mut self,
         profiler: Option<&Profiler>,

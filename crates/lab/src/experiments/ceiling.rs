@@ -1,12 +1,11 @@
 //! The highest rate that each system sustains, by a search.
 //!
-//! Each system is warmed up, runs once at full speed, and is then tried at rates that its search
-//! names. The trials of all searches take turns, so that what drifts meanwhile touches all alike.
-//! A trial is a run as any other: on a topic of its own, its records consumed and audited. Only its
-//! generator waits for a processor as all others do: a machine that it shares with the system has
-//! none to spare near the ceiling, and a generator that goes first takes from the system what it
-//! can do, now more and now less. Where waiting makes it late, response times tell, since they
-//! count from intended times.
+//! Each system is warmed up, runs once at full speed, and is then tried at the rates of its search.
+//! The trials of all searches take turns, so that drift affects all alike. A trial is an ordinary
+//! run: it has its own topic, and its records are consumed and audited. Only its generator has no
+//! raised priority. Near the ceiling a shared machine has no spare processor, and a generator that
+//! goes first would take a varying share from the system. If the generator is late, response times
+//! show it, since they count from intended times.
 
 mod page;
 
@@ -42,7 +41,7 @@ const QUICK_WARMUP_MS: u64 = 10_000;
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Names of the systems; ratios are told against the first that is there.
+    /// Names of the systems. The first with a result is the baseline of ratios.
     pub names: Vec<String>,
     /// The systems, in this order.
     pub systems: Vec<SystemFile>,
@@ -212,7 +211,7 @@ impl Searching {
     }
 }
 
-/// All of `all`, of which another is first in each turn.
+/// All of `all`, rotated so that each turn begins with another one.
 pub(super) fn in_turn<T>(all: &mut [T], turn: usize) -> impl Iterator<Item = &mut T> {
     let first = turn.checked_rem(all.len()).unwrap_or(0);
     let (later, first) = all.split_at_mut(first);

@@ -1,4 +1,4 @@
-//! Which codec? A survey of codecs, of which this is the page.
+//! Which codec? The page of a survey of codecs.
 
 mod page;
 

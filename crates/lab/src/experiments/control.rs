@@ -1,5 +1,5 @@
-//! Making and deleting the topics of runs. On a cluster that was there before the laboratory and
-//! outlasts it nothing stays, however the laboratory ends.
+//! Making and deleting the topics of runs. A cluster that the laboratory did not start keeps no
+//! topic of it, however the laboratory ends.
 
 mod owed;
 
@@ -221,7 +221,7 @@ impl Control {
         making.map(Some).ok_or_else(refused)
     }
 
-    /// Topics that were there already may be somebody else's.
+    /// Topics that were there already may belong to another user.
     pub(super) fn doubt_those_there(
         &self,
         names: &[String],
@@ -311,7 +311,7 @@ mod tests {
 
     /// One test, since what is owed is the process's.
     #[test]
-    fn what_is_deleted_at_the_end_was_made_here_and_is_there() {
+    fn only_existing_topics_made_here_are_deleted_at_the_end() {
         let control = Control::new("nowhere:1").unwrap().lasting(true);
         let names = ["made", "deleted", "of others"].map(str::to_owned);
         let making = control.making(&names).unwrap();

@@ -1,11 +1,11 @@
-//! How many cores does the proxy need? Its processor time over many loads, to fit a model of
-//! several terms by.
+//! How many cores does the proxy need? Fits a model of several terms to its processor time under
+//! many loads.
 //!
 //! Every front stands before the same broker for the whole experiment. Each round runs every case
-//! once through each front, in an order of its own, so that what the machine does meanwhile is
-//! nobody's in particular. Requests are counted by the broker, batches, records and bytes by the
-//! clients, processor time by the kernel over exactly the window. Latencies are not kept: clients,
-//! proxy and broker share the processors, and only the time that each spends is known.
+//! once through each front, in an order of its own, so that disturbances of the machine favour no
+//! front. Requests are counted by the broker, batches, records and bytes by the clients, processor
+//! time by the kernel over exactly the window. Latencies are not kept, since clients, proxy and
+//! broker share the processors.
 
 mod cases;
 mod page;
@@ -45,7 +45,7 @@ const SIZED: [Front; 3] = [Front::RELAY, Front::PASSTHROUGH, Front::ENCRYPTION];
 /// Name of the case without a load.
 pub const IDLE: &str = "idle";
 
-/// Median error on held-out cases above which the reader is told.
+/// Median error on held-out cases above which the report says so.
 const ERROR_MAX: f64 = 0.1;
 
 /// How far what consumers got may be from what was produced for them: more than a window's edges
@@ -63,7 +63,7 @@ pub struct Plan {
     pub fronts: Vec<Front>,
     /// The loads.
     pub cases: Vec<CasePlan>,
-    /// Rounds, each of which runs every case through each front.
+    /// Rounds. Each runs every case through each front.
     pub rounds: u32,
     /// Warming up of a run, ms.
     pub warmup_ms: u64,
@@ -76,7 +76,7 @@ pub struct Plan {
 impl Plan {
     /// Five rounds: of 24 loads in the short form, under five minutes for two fronts, of 31 in the
     /// long form, under 30 minutes. What a process takes varies by a tenth from run to run however
-    /// long each is, so that many short runs tell more than a few long ones.
+    /// long each is, so many short runs give narrower intervals than a few long ones.
     #[must_use]
     pub fn usual(moldau: PathBuf, conditions: Conditions, load: Load) -> Self {
         let short = Self {
@@ -170,7 +170,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     Ok(result)
 }
 
-/// A document of hundreds of runs stays small, and nobody takes for a figure what is none.
+/// Keeps a document of hundreds of runs small, and unusable latencies out of it.
 fn forget_latencies(run: &mut RunRecord) {
     run.latency = None;
     run.series = Vec::new();

@@ -1,5 +1,5 @@
-//! What limits a load on a system? One run with evidence gives findings, and each is put to the
-//! test by the change that it names, in pairs of runs without and with it, until one is confirmed.
+//! What limits a load on a system? One run with evidence gives findings. Each finding names a
+//! change, which is tested in pairs of runs without and with it, until one is confirmed.
 
 mod investigation;
 mod page;

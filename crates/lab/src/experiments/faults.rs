@@ -1,5 +1,6 @@
-//! What becomes of acknowledged records, and how long do clients wait, when connections are cut or
-//! a broker stands still or is killed? Open loop at a rate; each fault strikes once in a window.
+//! Does a failure lose acknowledged records, and how long do clients wait? Connections are cut, and
+//! brokers are suspended or killed. The load is an open loop at a rate. Each fault strikes once in
+//! a window.
 
 mod page;
 
@@ -218,10 +219,10 @@ fn resolved(bootstrap: &str) -> Result<SocketAddr, Error> {
     let unknown = |reason| Error::Plan(format!("{bootstrap} is no address to relay to: {reason}"));
     let mut found = bootstrap.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     let answering = found.find(|it| TcpStream::connect_timeout(it, ANSWER_MAX).is_ok());
-    answering.ok_or_else(|| unknown("nobody answers there".into()))
+    answering.ok_or_else(|| unknown("no answer from there".into()))
 }
 
-/// What the reader is told of a system whose connections could not be cut.
+/// The warning about a system whose connections could not be cut.
 fn not_cut(name: &str) -> Check {
     Check {
         name: format!("{} of {name}", Fault::Cut.name()),

@@ -1,9 +1,9 @@
 //! Experiments that are files: one key of the broker's configuration at several levels, under
 //! several loads, each with the figure that it is about.
 //!
-//! The file says beforehand what is expected: a hypothesis in words, the course of every figure
-//! over the levels, and the level that must not be worse than any other. The format is described
-//! in `docs/experiments.md`.
+//! The file states expectations in advance: a hypothesis in words, the trend of every figure over
+//! the levels, and the level that must not be worse than any other. The format is described in
+//! `docs/experiments.md`.
 
 mod page;
 
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_course_of_a_figure_is_told_from_its_medians() {
+    fn the_trend_of_a_figure_follows_from_its_medians() {
         use Course::{Falls, Flat, Rises};
         for (values, course, expected) in [
             (&[1.0, 2.0, 4.0], Rises, true),

@@ -1,4 +1,4 @@
-//! Outputs of other tools as a result document, which reports are made of and comparisons read.
+//! Outputs of other tools as a result document, for reports and comparisons.
 
 mod page;
 
@@ -27,7 +27,7 @@ pub fn result(
     let mut arms: Vec<Arm> = Vec::new();
     for output in &outputs {
         if arms.iter().all(|arm| arm.name != output.arm) {
-            arms.push(Arm::of(&output.arm, format!("as told by {}", output.tool.name())));
+            arms.push(Arm::of(&output.arm, format!("as reported by {}", output.tool.name())));
         }
     }
     let checks = warnings(&outputs);
@@ -52,7 +52,7 @@ fn warnings(outputs: &[Output]) -> Vec<Check> {
         passed: false,
         weight: Weight::Note,
         found: files.join(", "),
-        demanded: "to be known to whoever compares".into(),
+        demanded: "to be considered in comparisons".into(),
     };
     found.into_iter().map(note).collect()
 }

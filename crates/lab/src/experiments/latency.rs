@@ -1,4 +1,4 @@
-//! How does latency grow with the load? A survey of rates, of which this is the page.
+//! How does latency grow with the load? The page of a survey of rates.
 
 mod page;
 

@@ -189,7 +189,7 @@ fn measure(
 /// When the handling of each record ended, and how long it took.
 type Handled = Vec<(Instant, Duration)>;
 
-/// Handles records from when it says that it is ready until it is told to stop.
+/// Reports that it is ready, then handles records until it is stopped.
 fn handle(
     setup: &Setup,
     work: Duration,
@@ -214,7 +214,7 @@ fn handle(
             tokio::spawn(Arc::clone(&lane).work_off(work, Arc::clone(&handled)));
             lanes.push(lane);
         }
-        // Nobody hears it only where the producing thread has panicked.
+        // Sending fails only if the producing thread has panicked.
         let _heard = ready.send(());
         let mut decompressor = Decompressor::default();
         while !stop.load(Ordering::SeqCst) {

@@ -4,7 +4,7 @@
 //! All of them run through the whole experiment. Each round of a case goes through all, forwards
 //! and backwards in turn, and all runs of a round offer the same bytes at the same intended times.
 //! Sizes of batches and rates differ between cases, since what a proxy costs follows requests more
-//! than bytes. One that cannot keep up with a rate is a finding, not a failure.
+//! than bytes. An arm that cannot keep up with a rate is a finding, not a failure.
 
 mod added;
 mod loads;

@@ -1,5 +1,5 @@
-//! Rounds of a case: everything that is compared is put through it once a round, forwards and
-//! backwards in turn, so that what drifts meanwhile touches all alike.
+//! Rounds of a case: every arm runs it once a round, forwards and backwards in turn, so that drift
+//! affects all alike.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) fn check(rounds: u32) -> Result<(), Error> {
     Err(Error::Plan(format!("rounds: 1 to {ROUNDS_MAX}")))
 }
 
-/// Rounds of an experiment file, of which the short form has half.
+/// Rounds of an experiment file. The short form has half of them.
 pub(super) fn of_file(rounds: u32, quick: bool) -> u32 {
     if quick { (rounds / 2).max(rounds.min(ROUNDS_MIN)) } else { rounds }
 }

@@ -91,8 +91,8 @@ pub(super) fn twin<T: PartialEq>(all: &[T]) -> Option<&T> {
     later.find_map(|(at, one)| all.get(..at)?.contains(one).then_some(one))
 }
 
-/// As [`split`], without what somebody else runs: the laboratory looks at processes of its own, and
-/// strikes no others.
+/// As [`split`], without clusters of other users: the laboratory measures and kills only its own
+/// processes.
 ///
 /// # Errors
 /// [`Error::Plan`] where nothing is left.
@@ -119,7 +119,7 @@ pub(super) fn arms(systems: &[Named<'_>]) -> Vec<Arm> {
     systems.iter().map(|(name, system)| Arm::of(name, system.description.trim())).collect()
 }
 
-/// What the reader is told of a system that was not there.
+/// The warning about a system that was left out.
 pub(super) fn absence(LeftOut { system, reason }: &LeftOut) -> Check {
     Check {
         name: format!("system {system}"),
@@ -130,8 +130,8 @@ pub(super) fn absence(LeftOut { system, reason }: &LeftOut) -> Check {
     }
 }
 
-/// Whoever waits for answers is slowed by all else that runs on the machine, and no lag shows it.
-/// Takes the share of the machine that went elsewhere in each run of which that is known.
+/// Other processes on the machine slow a closed loop without any visible lag. Takes the share of
+/// the machine that they used in each run, where it is known.
 pub(super) fn machine_is_quiet(shares: &[f64]) -> Check {
     let found = median(shares);
     Check {

@@ -31,7 +31,7 @@ pub struct Plan {
     pub moldau: PathBuf,
     /// Under what conditions it is carried out.
     pub conditions: Conditions,
-    /// Who offers the same as the generator, and how long.
+    /// The other driver, and how long it runs.
     pub drivers: Drivers,
 }
 

@@ -81,7 +81,7 @@ impl System {
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The systems; differences are told against the first.
+    /// The systems. The first is the baseline of differences.
     pub systems: Vec<System>,
     /// Under what conditions it is carried out.
     pub conditions: Conditions,
@@ -243,7 +243,7 @@ fn arm(system: &System) -> Arm {
     arm
 }
 
-/// A system that runs, or that somebody else runs.
+/// A system that the laboratory started, or a cluster that ran already.
 pub(super) struct Running {
     path: Path,
     process: Option<Process>,

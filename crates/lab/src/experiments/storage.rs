@@ -1,5 +1,5 @@
-//! What does the broker take off what the disk gives? The broker against loops that do nothing but
-//! write, flush and read on the same disk.
+//! How much slower than the disk is the broker? The broker against loops that do nothing but write,
+//! flush and read on the same disk.
 //!
 //! Four questions in one run, each in interleaved pairs: produce at a fixed rate against a bare
 //! `fdatasync` loop; a cold scan against a bare sequential reading; produce with and without a scan
@@ -32,8 +32,8 @@ const BROKER: &str = "broker";
 /// Largest scan: the bare loops need a file of the same size beside the broker's.
 const SCAN_BYTES_MAX: u64 = 1 << 40;
 
-/// Size of the bare loops' file at least, that of a file of the broker's journal: a writing loop
-/// that comes to its end begins again at its start.
+/// Size of the bare loops' file at least, that of a file of the broker's journal: at its end a
+/// writing loop starts again from the beginning.
 const BARE_FILE_BYTES_MIN: u64 = 256 << 20;
 
 /// Longest window of a run that only chooses a rate or a length, ms.

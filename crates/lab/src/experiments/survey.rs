@@ -126,7 +126,7 @@ pub struct Scenario {
     /// The survey's systems that get it, and what differs from it; all, if none is named.
     #[serde(default)]
     pub systems: Vec<String>,
-    /// Whether the whole form profiles it even if nobody asks.
+    /// Whether the whole form always profiles it, even without `--profile`.
     #[serde(default)]
     pub profile: bool,
     /// Whether the short form measures it, and what differs from it.
@@ -210,7 +210,7 @@ impl Load {
 }
 
 impl SurveyFile {
-    /// Whether the whole form takes profiles even if nobody asks.
+    /// Whether the whole form always takes profiles, even without `--profile`.
     #[must_use]
     pub fn profiles_itself(&self) -> bool {
         self.scenarios.iter().any(|scenario| scenario.profile)
@@ -519,8 +519,8 @@ fn record(file: &SurveyFile, cells: Vec<Cell>, left_out: Vec<LeftOut>) -> Survey
     }
 }
 
-/// A generator whose codecs all store the same bytes says nothing of codecs. Random values are not
-/// made to be shortened, and what a file of the user allows nobody knows.
+/// If all codecs store the same number of bytes, the survey shows nothing about codecs. Random
+/// values do not compress, and it is unknown how far a user's file does.
 fn codecs_differ(runs: &[RunRecord]) -> Check {
     let is_compressed = |run: &&RunRecord| run.workload.tuning.compression != Codec::None;
     let is_known = |run: &&RunRecord| !matches!(run.workload.filler, Filler::Random | Filler::File);

@@ -143,7 +143,7 @@ impl ThreadsFile {
         self.written().check()
     }
 
-    /// The writing of one topic, as it is told: as fast as the system acknowledges.
+    /// Describes the load of one topic: as fast as the system acknowledges.
     fn written(&self) -> Workload {
         let GridFile { record_bytes, partitions, work_us, .. } = self.threads;
         Workload {
@@ -329,8 +329,8 @@ fn read_round(
     Ok(readings)
 }
 
-/// The share of the machine that went elsewhere in each reading of a system whose processes are
-/// known: what those of another take on this machine would count as nobody's.
+/// The share of the machine that other processes used in each reading. Only systems with known
+/// processes have one: work of unknown processes would count as foreign.
 fn foreign_shares(readings: &[Reading], systems: &[(&str, &SystemFile)]) -> Vec<f64> {
     let is_known = |it: &&Reading| {
         systems.iter().any(|(name, file)| *name == it.arm && !file.processes.is_empty())

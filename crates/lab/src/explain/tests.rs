@@ -56,7 +56,7 @@ fn scheduled(service: u64, response: u64, end_to_end: u64, round_trip: u64) -> R
 }
 
 #[test]
-fn a_full_window_is_told_with_its_arithmetic() {
+fn a_full_window_is_reported_with_its_arithmetic() {
     let found = of(&waiting(), About::Rate, None).remove(0);
     assert_eq!((found.cause, found.change), (Cause::Window, Change::DoubleInFlight));
     assert_eq!(
@@ -93,7 +93,7 @@ fn processors_that_the_run_has_all_come_before_its_threads() {
 }
 
 #[test]
-fn a_rate_that_is_kept_up_is_limited_by_what_is_offered() {
+fn a_sustained_rate_is_limited_by_the_offered_load() {
     let run = scheduled(2, 2, 2, 2);
     assert_eq!(usual(&run), About::Latency);
     assert_eq!(causes(&run, About::Rate), [Cause::Offered]);
@@ -101,7 +101,7 @@ fn a_rate_that_is_kept_up_is_limited_by_what_is_offered() {
 }
 
 #[test]
-fn a_closed_loop_is_limited_by_what_it_keeps_on_its_way() {
+fn a_closed_loop_is_limited_by_its_records_in_flight() {
     let mut run = scheduled(10, 10, 10, 10);
     run.workload.pace = Pace::Closed { outstanding: 4 };
     run.requests.in_flight_ns = WINDOW_NS;
@@ -120,7 +120,8 @@ fn a_latency_is_made_of_its_longest_waits() {
     assert_eq!((&found[0].cause, found.len()), (&Cause::Flush, 1));
     assert!((found[0].share - 8.0 / 11.0).abs() < 0.01, "{found:?}");
     assert!(of(&flushes, About::Latency, Some(0.0)).is_empty());
-    // A broker that does not tell is put to the test, and half of the round trip expected to go.
+    // A broker that does not report flush times is tested too. Half of the round trip is expected
+    // to go.
     let found = of(&flushes, About::Latency, None);
     assert!((found[0].expected - (1.0 - 5.0 / 11.0)).abs() < 0.01, "{found:?}");
 }
@@ -151,7 +152,7 @@ fn half_the_way_confirms_and_less_does_not() {
 }
 
 #[test]
-fn what_runs_differ_by_themselves_decides_nothing() {
+fn differences_within_the_scatter_of_runs_decide_nothing() {
     let finding = Finding { expected: 1.1, ..of(&waiting(), About::Rate, None).remove(0) };
     let trial = |pairs: &[(f64, f64)]| Trial::of(finding.clone(), pairs.to_vec());
     // 8 % more on average, and as far apart.
@@ -163,7 +164,7 @@ fn what_runs_differ_by_themselves_decides_nothing() {
         trial(&[(10.0, 11.5), (10.0, 9.0), (10.0, 10.2)]).outcome,
         Outcome::Undecided(_)
     ));
-    // Two pairs tell nothing of how far runs differ.
+    // Two pairs do not show how far runs differ.
     let two = trial(&[(10.0, 11.0), (10.0, 11.1)]);
     assert!(matches!(two.outcome, Outcome::Undecided(_)) && two.interval_95().is_none());
     assert!(matches!(trial(&[]).outcome, Outcome::Untested(_)));

@@ -149,7 +149,7 @@ fn output(document: &Document, seconds: f64) -> Option<Output> {
 fn warnings(document: &Document, seconds: f64) -> Vec<String> {
     let mut warnings = vec![
         format!(
-            "coordinated omission: a closed loop of {} records, of which each waits for an answer; \
+            "coordinated omission: a closed loop of {} records, each waiting for its answer; \
              throughput is {} divided by the mean latency",
             document.concurrency, document.concurrency
         ),

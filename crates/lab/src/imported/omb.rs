@@ -67,7 +67,7 @@ fn warnings(document: &Document) -> Vec<String> {
         warnings.push("some records were refused (publishErrorRate)".into());
     }
     if document.message_size == 0 {
-        warnings.push("the size of records is not told, so that there are no MB/s".into());
+        warnings.push("the output lacks the record size, so no MB/s is given".into());
     }
     let spread = document.publish_rate.iter().copied();
     let (low, high) =

@@ -54,7 +54,7 @@ pub(super) fn read(text: &str) -> Result<Output, Problem> {
         "coordinated omission: one thread sends, and while send() waits no record is offered, so \
          that a stall of the target delays the records of that time without a trace in latencies",
         "latencies are whole milliseconds: below a few ms percentiles are mostly rounding",
-        "the size of records is not told",
+        "the output lacks the record size",
         NOT_READ_BACK,
     ]
     .map(String::from)

@@ -59,8 +59,8 @@ impl Totals {
         ];
         if self.has_latency {
             warnings.push(
-                "latency is a mean, a lowest and a highest value, of which no percentile follows; \
-                 it is not taken over"
+                "latency is given as mean, minimum and maximum only; without percentiles it is \
+                 not imported"
                     .into(),
             );
         }

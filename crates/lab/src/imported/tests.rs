@@ -1,4 +1,4 @@
-//! Outputs as the tools print them, and what is told of broken ones.
+//! Outputs as the tools print them, and the errors for broken ones.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn a_perf_test_is_read_whatever_the_locale_and_without_its_warm_up() {
 }
 
 #[test]
-fn a_perf_test_that_did_not_end_and_one_without_a_number_are_told_by_line() {
+fn incomplete_or_malformed_perf_test_output_is_refused_with_its_line() {
     let (first, _) = PERF_TEST.split_once('\n').unwrap();
     assert!(refused("run.txt", first).starts_with("run.txt: has no line with percentiles"));
     let broken = PERF_TEST.replacen("87 ms 99th", "NaN ms 99th", 1);
@@ -103,7 +103,7 @@ fn a_perf_test_that_did_not_end_and_one_without_a_number_are_told_by_line() {
 }
 
 #[test]
-fn sentences_of_rdkafka_count_what_was_delivered_in_megabytes_of_2_to_the_20() {
+fn rdkafka_sentences_count_delivered_records_in_mebibytes() {
     let output = read("p.txt", RDKAFKA).unwrap();
     // 499,990 records of 100 bytes in 2 s, in MiB.
     let expected = [(Metric::ProduceRecords, 249_995.0), (Metric::ProduceThroughput, 23.841)];
@@ -121,7 +121,7 @@ fn sentences_of_rdkafka_count_what_was_delivered_in_megabytes_of_2_to_the_20() {
 }
 
 #[test]
-fn the_table_of_rdkafka_says_the_same_as_its_sentences() {
+fn the_table_of_rdkafka_gives_the_same_figures_as_its_sentences() {
     let output = read("t.txt", RDKAFKA_TABLE).unwrap();
     assert_eq!(figures(&output)[0], (Metric::ProduceRecords, 250_000.0));
     let broken = RDKAFKA_TABLE.replacen("|       2000 |", "|       long |", 1);
@@ -133,7 +133,7 @@ fn the_table_of_rdkafka_says_the_same_as_its_sentences() {
 }
 
 #[test]
-fn chronik_json_keeps_its_late_clock_and_says_so() {
+fn chronik_json_keeps_its_late_clock_with_a_warning() {
     let output = read("result.json", CHRONIK).unwrap();
     assert_eq!(
         figures(&output),
@@ -210,7 +210,7 @@ fn a_result_of_the_benchmark_is_read_with_its_units() {
 }
 
 #[test]
-fn texts_of_nobody_and_figures_that_are_none_are_refused() {
+fn unknown_texts_and_invalid_figures_are_refused() {
     assert!(refused("x", "").starts_with("x: is no output of kafka-producer-perf-test"));
     assert!(refused("x.json", "{\"a\": 1}").contains("is JSON neither of chronik-bench"));
     assert!(refused("x.json", "{\n\"a\": }").starts_with("x.json:2: expected value"));

@@ -24,7 +24,7 @@ pub struct Series {
     pub tone: usize,
 }
 
-/// Colours that a page can tell apart. Later tones repeat them.
+/// Number of distinct colours on a page. Later tones repeat them.
 pub const TONES: usize = 8;
 
 /// The figures of a chart.

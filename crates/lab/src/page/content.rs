@@ -44,7 +44,7 @@ impl Page {
 pub enum Standing {
     /// They hold.
     Holds,
-    /// They hold, and a goal that somebody set was missed.
+    /// They hold, and a goal was missed.
     GoalMissed,
     /// Acknowledged records did not come back as they were sent.
     RecordsLost,
@@ -144,7 +144,7 @@ impl Table {
         Self { title: title.into(), about: about.into(), columns, rows }
     }
 
-    /// The table without columns of which every cell is `empty`.
+    /// The table without the columns where every cell is `empty`.
     #[must_use]
     pub fn without_empty(mut self, empty: &str) -> Self {
         let is_kept = |at: usize, rows: &[Vec<String>]| {
@@ -162,7 +162,7 @@ impl Table {
     }
 }
 
-/// Whether cells are words; where a figure is unknown or refused, others tell.
+/// Whether cells are words. Unknown and refused figures do not count.
 fn are_words<'a>(cells: impl Iterator<Item = &'a String>) -> bool {
     let mut cells = cells.filter(|cell| cell.chars().any(char::is_alphanumeric)).peekable();
     cells.peek().is_some() && cells.all(|cell| cell.starts_with(char::is_alphabetic))

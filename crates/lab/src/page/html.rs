@@ -73,7 +73,7 @@ fn charts(charts: &[Chart]) -> Markup {
     }
 }
 
-/// A chart in the widths of both kinds of screens, of which one is shown.
+/// A chart in a wide and a narrow form. Each screen shows one of them.
 fn figure(chart: &Chart) -> Markup {
     html! {
         figure id=(chart.id) {

@@ -173,7 +173,7 @@ pub(super) fn rows(table: &Table, width: usize, lines_max: usize) -> Vec<String>
     text
 }
 
-/// A text in lines, of which all but the first begin with `indent`.
+/// A text in lines. All but the first begin with `indent`.
 fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

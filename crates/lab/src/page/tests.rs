@@ -169,7 +169,7 @@ fn markdown_links_charts_and_raw_data_and_keeps_cells_apart() {
 }
 
 #[test]
-fn a_picture_tells_in_words_what_it_shows() {
+fn chart_has_a_text_description() {
     let picture = picture(&bars(Scale::Linear, Mark::Bar, &[2.0]));
     let told =
         "CPU, ms. 20 MB/s: direct &amp; fast 2.00 [1.00, 3.00], kroxylicious-encryption saturated.";

@@ -36,7 +36,7 @@ fn another_version_and_unknown_fields_are_refused() {
 }
 
 #[test]
-fn a_refused_run_says_so_instead_of_a_figure() {
+fn a_refused_run_has_a_refusal_instead_of_a_figure() {
     let mut result = sample::result();
     result.verdict = Verdict::Invalid;
     result.checks.push(Check {
@@ -70,7 +70,7 @@ fn the_report_is_small_and_needs_no_network() {
 }
 
 #[test]
-fn every_published_result_can_be_told() {
+fn every_published_result_can_be_rendered() {
     let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
     let mut count = 0;
     for entry in std::fs::read_dir(results).unwrap() {

@@ -5,10 +5,10 @@
 //! replicate runs of each case. Of n runs n - 1 are drawn, which restores the variance that drawing
 //! n of a few loses (Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
 //!
-//! What is done to a batch, a record or a byte on its way in resembles what is done to it on its
-//! way out. So the two prices are drawn together as far as the cases leave them in doubt: hardly
-//! where the model fits every case, and the more the further cases lie from it. Without that, the
-//! one case that tells a price decides it alone, and with it what is predicted elsewhere.
+//! A batch, record or byte costs similar work on its way in and on its way out. So the fit pulls
+//! the two prices together as far as the cases leave them open: hardly if the model fits every
+//! case, and more if cases lie far from it. Otherwise a single case may decide a price, and every
+//! prediction that uses it.
 
 use super::{Observation, Rates, TERMS, Term};
 use moldau_measure::statistics::least_squares::NormalEquations;
@@ -32,8 +32,8 @@ const APART: f64 = 0.4;
 /// Resamples of the bootstrap: 25 lie beyond each end of an interval.
 const RESAMPLES: usize = 1_000;
 
-/// Cases that a price hangs on at least: it is told by those that differ in its term from others,
-/// not by all, so that the degrees of freedom behind it are those of a handful.
+/// Fewest cases that determine a price. Only cases that differ in its term do, so a price has few
+/// degrees of freedom.
 const CASES_PER_TERM: f64 = 4.0;
 
 /// Fewest cases with a load that are fitted.

@@ -132,7 +132,7 @@ fn requests_come_from_the_most_similar_case() {
 }
 
 #[test]
-fn what_lies_beyond_the_measurement_is_told() {
+fn extrapolation_is_reported() {
     let record = record(0.0);
     let of = |load: &Load| {
         let observations = record.of_arm("encryption");

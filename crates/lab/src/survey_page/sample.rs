@@ -64,7 +64,7 @@ fn kept(case: &str, pair: u32, per_second: u64, p99_us: u64) -> RunRecord {
     run
 }
 
-/// Rates of which the lowest two are within twice the lowest latency.
+/// Rates. The latencies of the lowest two are within twice the lowest latency.
 pub(crate) fn curve() -> RunResult {
     let mut runs = Vec::new();
     for pair in 0..4_u32 {

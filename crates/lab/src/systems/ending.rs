@@ -15,7 +15,7 @@ use moldau_measure::Error;
 /// That of this process.
 pub(super) static ENDING: Ending = Ending::new();
 
-/// Whether the end has begun. A process that is started after that would be nobody's to end.
+/// Whether the end has begun. A process that is started after that would be left running.
 #[derive(Debug)]
 pub(super) struct Ending(AtomicBool);
 
@@ -46,8 +46,8 @@ impl Ending {
         self.keep(child, action)
     }
 
-    /// Gives the child back, unless the end began while it was started: whoever kills what was
-    /// started may have come too early to see it.
+    /// Returns the child, unless the end began while it was started: the killing thread may have
+    /// missed it.
     fn keep(&self, mut child: Child, action: String) -> Result<Child, Error> {
         if !self.has_begun() {
             return Ok(child);
@@ -119,7 +119,7 @@ mod tests {
 
     /// The broker that was just being started outlived the laboratory.
     #[test]
-    fn what_is_started_while_the_end_begins_is_ended() {
+    fn a_process_started_while_the_end_begins_is_ended() {
         let ending = Ending::new();
         let child = shell("exec sleep 1000").process_group(0).spawn().unwrap();
         let pid = child.id();

@@ -1,5 +1,5 @@
-//! Systems under test that are files: which processes they are made of, how each is started, told
-//! to be ready, stopped and accounted.
+//! Systems under test, described in files: their processes, and how each is started, checked for
+//! readiness, stopped and accounted.
 //!
 //! Texts of a file may hold variables, each known when the system is started:
 //!
@@ -91,7 +91,7 @@ fn keeps_records() -> bool {
     true
 }
 
-/// A text that stands for another in commands and files, told as those are.
+/// A placeholder for a text in commands and files. Plans print it as they print those.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replacement {
@@ -101,8 +101,8 @@ pub struct Replacement {
     pub by: String,
 }
 
-/// One process of a system. As an experiment's plan it tells files, environment and arguments by
-/// their SHA-256: they may hold passwords, and the plan stays beside the result.
+/// One process of a system. An experiment's plan lists files, environment and arguments by their
+/// SHA-256: they may hold passwords, and the plan is kept beside the result.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessFile {
@@ -121,14 +121,14 @@ pub struct ProcessFile {
     /// Environment variables on top of the inherited ones.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// What tells that it is ready.
+    /// How it shows that it is ready.
     pub ready: ReadyFile,
     /// How it is ended.
     #[serde(default)]
     pub stop: Stop,
 }
 
-/// What tells that a process is ready.
+/// How a process shows that it is ready.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadyFile {

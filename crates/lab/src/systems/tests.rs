@@ -70,7 +70,7 @@ fn a_process_that_ends_at_once_is_an_error_with_its_last_words() {
 }
 
 #[test]
-fn what_is_ready_before_the_process_is_no_sign_of_it() {
+fn another_ready_process_at_the_address_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -88,7 +88,7 @@ fn what_is_ready_before_the_process_is_no_sign_of_it() {
 
 /// The shell ended, and what it had started served on.
 #[test]
-fn what_a_process_started_ends_with_it() {
+fn children_of_a_process_end_with_it() {
     let directory = tempfile::tempdir().unwrap();
     let script = "sleep 1000 & echo $!; wait";
     let running = |pid: &str| {
@@ -116,7 +116,7 @@ fn what_a_process_started_ends_with_it() {
         assert!(running(&started));
         assert!(process.check_alone().unwrap_err().to_string().contains("other processes"));
         end(process);
-        // Whoever adopted it may take a moment to wait for it.
+        // The adopting process may take a moment to reap it.
         while running(&started) {
             thread::yield_now();
         }
@@ -124,7 +124,7 @@ fn what_a_process_started_ends_with_it() {
 }
 
 #[test]
-fn what_prepares_for_ever_is_given_up() {
+fn a_preparation_that_never_ends_is_given_up() {
     let directory = tempfile::tempdir().unwrap();
     let launch = |script| Process::launch(&shell(script, NEVER), directory.path()).unwrap();
     let late = launch("exec sleep 1000").succeed_within(Duration::ZERO);

@@ -51,7 +51,7 @@ fn kinds_of_work_have_shares_and_their_part_of_the_cost() {
 }
 
 #[test]
-fn stale_profile_is_told_and_not_drawn() {
+fn stale_profile_is_reported_and_not_drawn() {
     let fresh = profile("direct", "broker", "t;fresh_function 50\n");
     let text = Some("t;stale_function 50\n".into());
     let stale = ProfileRecord { text, ..profile("proxy", "broker", "t;other 50\n") };
@@ -85,7 +85,7 @@ fn flame_graphs_keep_within_their_bytes() {
 }
 
 #[test]
-fn functions_that_differ_are_told_of_each_arm_against_the_first() {
+fn differing_functions_are_listed_for_each_arm_against_the_first() {
     let shown = [
         profile("direct", "broker", "t;a 50\n"),
         profile("proxy", "broker", "t;a 50\nt;<b> 150\n"),

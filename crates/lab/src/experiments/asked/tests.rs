@@ -1,4 +1,4 @@
-//! What loads say of their records: how it is written, and what becomes of files.
+//! Record settings of loads: their written form, and how files are read.
 
 use super::*;
 
@@ -87,7 +87,7 @@ fn other_times_need_a_rate() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_its_line() {
+fn errors_in_a_file_name_the_line() {
     let told = |payload: &mut Payload, times: &mut Times| {
         shape(payload, times).map(|_| ()).unwrap_err().to_string()
     };

@@ -1,4 +1,4 @@
-//! What a target says that it holds.
+//! Record counts that a target reports.
 
 use std::thread;
 use std::time::{Duration, Instant};

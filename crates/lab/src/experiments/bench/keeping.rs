@@ -1,4 +1,4 @@
-//! What a bench keeps for a later sitting of its experiment, and takes from an earlier one.
+//! Runs that a bench keeps for a later sitting of its experiment, or takes from an earlier one.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ impl Bench<'_> {
         let Some(runs) = recalled else { return false };
         self.step(&format!("{case}: {arm}, {}, finished before", pair + 1));
         self.runs.extend(runs);
-        // What took no time tells no pace.
+        // Recalled runs took no time, so the pace is measured from here.
         self.paced_from = (Instant::now(), self.steps_done);
         true
     }

@@ -1,7 +1,6 @@
-//! Waiting until the machine rests: what one system does after its run, such as removing the files
-//! of its topics or compiling what it has just run, would take processors from the next one's. And
-//! what it left in the page cache would be written in the next one's window, whose flushes wait
-//! for that.
+//! Waits until the machine is idle. After its run a system may still delete the files of its topics
+//! or compile code, which would take processors from the next run. Its dirty pages would be written
+//! in the window of the next run, and delay the flushes there.
 
 use std::fs::File;
 use std::path::Path;
@@ -87,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_cannot_be_read_are_told() {
+    fn unreadable_counters_are_reported() {
         let failed = wait_by(|| Err(Error::Plan("no counters".into())));
         assert!(failed.is_err());
     }
 
     #[test]
-    fn a_directory_that_is_gone_is_told() {
+    fn a_missing_directory_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         write_out(directory.path()).unwrap();
         let gone = directory.path().join("gone");

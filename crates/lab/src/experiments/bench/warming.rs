@@ -1,6 +1,6 @@
-//! What a bench has its systems do ahead of everything that is measured: a JVM compiles what it
-//! runs often, and the first runs should not pay for that. Nothing of it is recorded, and every
-//! sitting of an experiment does it anew.
+//! Warm-up of the systems before anything is measured. A JVM compiles what it runs often, and the
+//! first runs should not pay for that. Nothing is recorded. Every sitting of an experiment repeats
+//! the warm-up.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use moldau_load::generator::{self, Measured, Setup};
 use moldau_load::workload::{Pace, Workload};
 use moldau_measure::Error;
 
-/// Paths that are warmed up beside each other: nobody asks how long their answers take.
+/// Paths that are warmed up at the same time. Their latencies do not matter.
 const ABREAST: usize = 2;
 
 impl Bench<'_> {

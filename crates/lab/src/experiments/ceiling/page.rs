@@ -109,7 +109,7 @@ fn ceilings(record: &CeilingRecord) -> Table {
             }
             Bounds::Above => ["higher".into(), NONE.into(), NONE.into()],
             Bounds::Below => ["lower".into(), NONE.into(), NONE.into()],
-            Bounds::Neither => ["not told".into(), NONE.into(), NONE.into()],
+            Bounds::Neither => ["unknown".into(), NONE.into(), NONE.into()],
         };
         vec![
             search.arm.clone(),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_from_one_side_is_called_so() {
+    fn one_sided_bounds_are_named_as_such() {
         let mut result = pair();
         let found = |result: &mut RunResult, bounds| {
             let searches = &mut result.ceiling.as_mut().unwrap().searches;

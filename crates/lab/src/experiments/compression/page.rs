@@ -276,7 +276,7 @@ fn with_axis(chart: Chart, name: &str, unit: &str) -> Chart {
     Chart { plot, ..chart }
 }
 
-/// A codec, with those that it is not told apart from.
+/// A codec, with those that do not differ from it significantly.
 fn named(choice: &Choice<Codec>) -> String {
     let alike: Vec<&str> = choice.alike.iter().map(|codec| word(*codec)).collect();
     match alike.as_slice() {
@@ -328,14 +328,14 @@ mod tests {
     }
 
     #[test]
-    fn codecs_that_cost_the_same_are_not_told_apart() {
+    fn codecs_of_equal_cost_share_the_answer() {
         let mut result = codecs_survey();
         let is_kept =
             |run: &RunRecord| !matches!(run.workload.tuning.compression, Codec::None | Codec::Zstd);
         result.runs.retain(is_kept);
         let answer = &page_of(&result).answer[1];
         assert!(answer.contains("lz4 (or snappy) takes the least CPU time"), "{answer}");
-        // A share of bytes is told apart however small the difference.
+        // Every difference in the share of bytes counts, however small.
         assert!(answer.starts_with("Lz4 sends the fewest bytes, 50 %"), "{answer}");
     }
 

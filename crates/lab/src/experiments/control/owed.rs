@@ -1,4 +1,4 @@
-//! Topics that this process makes on clusters which outlast it, and is to delete.
+//! Topics that this process has to delete from clusters that it did not start.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use moldau_client::Security;
 static OWED: Mutex<Owed> =
     Mutex::new(Owed { clusters: Vec::new(), in_the_making: 0, is_refused: false });
 
-/// Wakes whoever waits until nothing is in the making.
+/// Wakes the tasks that wait until no topic is being made.
 static MADE: Condvar = Condvar::new();
 
 struct Owed {
@@ -77,7 +77,7 @@ pub(super) fn forget(bootstrap: &str, topics: &[String]) {
     }
 }
 
-/// A topic was there when it was to be made: it may be somebody else's, and is not deleted.
+/// A topic was there when it was to be made: it may belong to another user, and is not deleted.
 pub(super) fn doubt(bootstrap: &str, topic: &str) {
     if let Some(it) = of(&mut lock(), bootstrap) {
         it.topics.remove(topic);

@@ -1,7 +1,7 @@
-//! The loads of the plan. They differ in what a proxy may be paid for: records of 100 B to 10 KB,
+//! The loads of the plan. They differ in what may cost a proxy time: records of 100 B to 10 KB,
 //! batches of one record to 128 KB, one to many batches in a request, one to many producers, none
-//! to three consumers. No two of those may always go together, or the model could not tell them
-//! apart.
+//! to three consumers. No two of these may always vary together, or the model could not separate
+//! their costs.
 
 use moldau_load::generator::Layout;
 use moldau_load::payload::Filler;
@@ -107,7 +107,7 @@ pub(super) fn full_form() -> Vec<CasePlan> {
 }
 
 impl CasePlan {
-    /// Its name, from which it can be told from every other.
+    /// Its name, which is unique.
     #[must_use]
     pub fn name(&self) -> String {
         let layout = match self.scattered_ms {

@@ -1,5 +1,5 @@
-//! How many cores a proxy needs, as a page: cores for the load that was asked for, what they are
-//! made of, and how far the model can be believed.
+//! How many cores a proxy needs, as a page: the cores for the requested load, the parts of that
+//! sum, and the error of the model.
 
 use crate::page::{
     self, At, Axis, Cell, Chart, Detail, Group, Guide, Line, Mark, Page, Plot, Point, Scale,
@@ -104,10 +104,9 @@ fn over_load(result: &RunResult, record: &SizingRecord, findings: &[Finding]) ->
     Chart {
         id: "cores".into(),
         title: "Cores over the load".into(),
-        about:
-            "Solid: busy cores with their 95 % intervals. Dashed: cores with headroom, of which \
-                70 % are busy at the upper end."
-                .into(),
+        about: "Solid: busy cores with their 95 % intervals. Dashed: cores with headroom, 70 % \
+                busy at the upper end."
+            .into(),
         series: series.collect(),
         plot: Plot::Lines {
             x: Axis::new("produced", "MB/s", Scale::Linear),

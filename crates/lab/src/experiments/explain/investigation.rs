@@ -306,7 +306,7 @@ impl Running {
         Ok(Self { path, system })
     }
 
-    /// What a broker that has a page of metrics tells of its flushes.
+    /// Flush times from the metrics page of a broker.
     fn flushes(&self) -> Option<Flushes> {
         self.path.admin_ports.iter().find_map(|(_, address)| {
             let page = http_get(*address, "/metrics")?;

@@ -1,4 +1,4 @@
-//! What limits a load, what spoke for it, and what the changes did, as a page.
+//! What limits a load, the evidence, and the effects of the changes, as a page.
 
 use crate::explain::{About, Explanation, Outcome, Trial};
 use crate::page::{Axis, Cell, Chart, Detail, Group, Mark, Page, Plot, Scale, Series, Table};
@@ -31,7 +31,7 @@ fn sentence(record: &ExplainRecord) -> String {
         About::Latency => format!("{system} has a median latency of {figure}"),
     };
     match explanation.confirmed() {
-        Some(trial) => format!("{what}; what limits it is {}.", told(trial)),
+        Some(trial) => format!("{what}; the limit is {}.", told(trial)),
         None => match explanation.trials.first() {
             Some(_) if is_undecided(explanation) => format!(
                 "{what}; nothing that was tried is sure to explain it: the figure varies too much."

@@ -1,5 +1,5 @@
-//! What happened to records and clients when connections were cut or a broker stood still or was
-//! killed, as a page.
+//! Records lost and waits of clients when connections were cut or a broker was suspended or killed,
+//! as a page.
 
 use crate::faults::{Fault, FaultsRecord, audit, longest_s};
 use crate::page::{Axis, Cell, Chart, Detail, Mark, Page, Scale, Table};
@@ -15,7 +15,7 @@ use moldau_measure::statistics::{float, median};
 
 /// The page of faults.
 pub fn page(result: &RunResult, record: &FaultsRecord) -> Page {
-    const TITLE: &str = "What happens to records and clients when something breaks?";
+    const TITLE: &str = "Does a failure lose records, and how long do clients wait?";
     let answers = result.arms.iter().map(|arm| answer(result, record, &arm.name));
     let mut page = result_page::answered(result, TITLE, answers.collect());
     page.table = Some(table(result, record));
@@ -184,7 +184,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_answer_counts_what_was_lost_and_tells_the_longest_wait() {
+    fn the_answer_counts_lost_records_and_gives_the_longest_wait() {
         let told = page_of(&faults()).answer.remove(0);
         for part in [
             "On ours 0 of 1,080,000 acknowledged records were lost, 0 came twice",

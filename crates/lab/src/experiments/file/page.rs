@@ -1,4 +1,4 @@
-//! What an experiment file asked and found, as a page.
+//! The question and findings of an experiment file, as a page.
 
 use crate::checks::Weight;
 use crate::metric::Metric;
@@ -13,7 +13,7 @@ use moldau_measure::Error;
 /// Latency charts that stand beside the answer.
 const CURVES_SHOWN_MAX: usize = 2;
 
-/// What its CPU time is told of.
+/// The process whose CPU time is reported.
 const BROKER: (Metric, &str) = (Metric::BrokerCpu, "the broker");
 
 /// The page of a result.

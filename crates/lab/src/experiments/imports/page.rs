@@ -66,7 +66,7 @@ fn table(result: &RunResult) -> Table {
 pub(crate) mod tests {
     use super::*;
 
-    /// Three outputs of the benchmark, of which the last is faster.
+    /// Three outputs of the benchmark. The last is faster.
     pub(crate) fn sample() -> RunResult {
         let outputs = [900, 1_000, 1_100].map(|rate| {
             let text = format!(
@@ -80,7 +80,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn imported_outputs_are_told_with_what_they_hide() {
+    fn imported_outputs_are_shown_with_their_warnings() {
         let result = sample();
         let back = RunResult::from_json(&result.to_json().unwrap()).unwrap();
         assert!(back == result);

@@ -20,7 +20,7 @@ use moldau_measure::histograms::Summary;
 use moldau_measure::numbers::{plain, rough, thousands};
 use moldau_measure::statistics::float;
 
-/// Systems whose latency is told in a sentence each; tables have all.
+/// Most systems with a sentence about their latency. Tables list all.
 const SYSTEMS_TOLD_MAX: usize = 2;
 
 /// The page of a survey that asks for latency.
@@ -106,7 +106,7 @@ fn sentence(result: &RunResult, record: &SurveyRecord, system: &str) -> Option<S
     Some(text + ".")
 }
 
-/// Who else may be what does not keep up.
+/// A note if the generator may be what does not keep up.
 fn busy_generator(result: &RunResult, case: &str, system: &str) -> String {
     let runs = runs_of(result, case, system);
     let busiest = runs.iter().map(|run| run.generator_thread_share()).fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! The loads of a result, by the part that they play in its answer.
+//! The loads of a result, by their role in the answer.
 
 use super::plan::CATCH_UP;
 use crate::result::RunResult;
@@ -70,12 +70,12 @@ impl Loads {
         self.unpaced.iter().map(String::as_str).collect()
     }
 
-    /// The lowest rate in usual batches: what latency is told at.
+    /// The lowest rate in usual batches, for the reported latency.
     pub(super) fn lowest(&self) -> Option<&Offer> {
         self.usual().min_by(|one, other| by_rate(one, other))
     }
 
-    /// The highest rate in usual batches: what a core carries is told by it.
+    /// The highest rate in usual batches, for the reported load per core.
     pub(super) fn highest(&self) -> Option<&Offer> {
         self.usual().max_by(|one, other| by_rate(one, other))
     }

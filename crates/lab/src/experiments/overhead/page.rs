@@ -19,10 +19,10 @@ use moldau_measure::Error;
 use moldau_measure::numbers::{bytes, plain, rough};
 use moldau_measure::statistics::float;
 
-/// Arms whose latency curves can be told apart.
+/// Most latency curves that a chart shows legibly.
 const CURVES_MAX: usize = 6;
 
-/// What its CPU time is told of.
+/// The process whose CPU time is reported.
 const FRONT: (Metric, &str) = (Metric::ProxyCpu, "the process between client and broker");
 
 /// The page of a result.

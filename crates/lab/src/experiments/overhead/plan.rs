@@ -36,7 +36,7 @@ pub struct Plan {
     pub conditions: Conditions,
     /// When the broker acknowledges.
     pub durability: Durability,
-    /// What is compared; differences are told against the first.
+    /// The arms. The first is the baseline of differences.
     pub fronts: Vec<Front>,
     /// Where Kroxylicious lies, if it is there; without it its fronts are left out, and the report
     /// says so.
@@ -294,7 +294,7 @@ mod tests {
                 "Catch up from disk, 128 KB batches",
             ]
         );
-        // A start, a first load each, three cases of which one is read back with it, connections.
+        // A start, a first load each, three cases, one of them read back as well, and connections.
         assert_eq!(short().steps(), 1 + 3 * (1 + 3 * 3) + 3);
     }
 

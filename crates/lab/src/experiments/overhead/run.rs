@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out_and_said() {
+    fn missing_fronts_are_left_out_with_a_warning() {
         let all = Plan { fronts: Front::PEERS.to_vec(), ..plan() };
         assert_eq!(all.present().collect::<Vec<_>>(), Front::PEERS[..4]);
         let said: Vec<Check> = omitted(&all).collect();

@@ -51,7 +51,7 @@ fn the_answer_has_latency_cores_and_records() {
 }
 
 #[test]
-fn a_difference_that_was_not_found_is_told_by_its_bound() {
+fn a_difference_that_was_not_found_is_reported_by_its_bound() {
     let mut same = result();
     for run in &mut same.runs {
         run.latency = result()
@@ -81,7 +81,7 @@ fn another_first_path_is_named_and_nothing_is_compared_with_itself() {
 }
 
 #[test]
-fn a_path_without_latencies_says_why() {
+fn a_path_without_latencies_has_a_reason() {
     let case = sample::FIXED;
     let mut saturated = result();
     let is_it =

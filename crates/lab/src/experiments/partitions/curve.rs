@@ -235,8 +235,8 @@ fn batching(measured: &Measured, workload: &Workload) -> Batching {
     }
 }
 
-/// Looks at the broker once it has come to rest: what it does with the records after the load,
-/// such as sorting them, is not idleness.
+/// Measures the broker once it is idle. Work after the load, such as sorting records, does not
+/// count as idle.
 fn watch_idle(
     curve: &CurvePlan,
     subject: &mut Subject,

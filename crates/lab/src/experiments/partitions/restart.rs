@@ -1,4 +1,4 @@
-//! Killed with SIGKILL while it holds data, and started again.
+//! Kills a system with SIGKILL while it holds data, and starts it again.
 
 use std::time::{Duration, Instant};
 
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_run_writes_about_what_is_left() {
+    fn the_last_run_writes_about_the_remaining_records() {
         assert_eq!(run_ms(0, 0, 1 << 30), RUN_MS);
         assert_eq!(run_ms(0, 0, 1), 100);
         assert_eq!(run_ms(0, 1, 1), RUN_MS);

@@ -44,7 +44,7 @@ pub(super) struct Subject {
     others: Vec<Process>,
     admin: Option<SocketAddr>,
     held: Option<Resources>,
-    /// Topics that were made, which a cluster of somebody else must not keep.
+    /// Topics to delete from a cluster that the laboratory did not start.
     topics: Vec<String>,
 }
 
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn troubles_are_told_apart() {
+    fn kinds_of_trouble_are_distinguished() {
         let ended = Error::Ended {
             system: "broker".into(),
             status: "exit status: 1".into(),

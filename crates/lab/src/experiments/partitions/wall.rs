@@ -1,7 +1,7 @@
 //! Which limit a failed system ran into.
 //!
-//! What a system or its log says weighs more than what was counted, since the counts are those of
-//! the last look at a living process.
+//! Messages of a system and its log take precedence over counts, since the counts are from before
+//! the failure.
 
 use crate::partitions::{LimitKind, Wall};
 use moldau_measure::resources::{Limits, Resources};
@@ -30,7 +30,7 @@ const PHRASES: [(&str, LimitKind); 10] = [
 
 /// What is known about a failure.
 pub(super) struct Evidence<'a> {
-    /// What the client was told.
+    /// The error that the client received.
     pub(super) words: &'a str,
     /// The end of the system's own output.
     pub(super) log: &'a str,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_log_says_weighs_more_than_the_counts() {
+    fn the_log_takes_precedence_over_the_counts() {
         let log = "INFO ok\njava.io.IOException: /d/t-19852/1.log: Too many open files\n";
         let wall = find(&evidence("no answer in time", log)).unwrap();
         assert_eq!(wall.limit, LimitKind::Descriptors);

@@ -2,8 +2,8 @@
 //! same records at the same intended times to the same broker, in turns with it.
 //!
 //! Latencies of both are those of the target, and of what linger and batch size make of a record's
-//! wait, which is nearly the same in both: their timers count whole milliseconds. Where they differ
-//! by more, one of them tells of itself.
+//! wait, which is nearly the same in both: their timers count whole milliseconds. If they differ by
+//! more, one of them measures itself.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -109,7 +109,7 @@ struct Stage<'a> {
     rate: u64,
 }
 
-/// What a driver tells of one run.
+/// Figures of one run by a driver.
 #[derive(Clone, Copy, Debug)]
 struct Driven {
     /// At [`QUANTILES`].
@@ -119,7 +119,7 @@ struct Driven {
     records_per_batch: f64,
 }
 
-/// What both tell of one round.
+/// Figures of one round by both drivers.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     ours: Driven,
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn drivers_that_differ_by_more_disagree_in_either_direction() {
-        // A generator that counted from the sending of a batch would tell half the linger less.
+        // A generator that counted from the sending of a batch would report half the linger less.
         for off in [-10.0, -5.0, 5.0, 10.0] {
             let more = [0.1, -0.1, 0.0, 0.05, 0.0].map(|noise| off + noise);
             let (checks, verdict) = judged(&compared(&[20.0; 5], &more));

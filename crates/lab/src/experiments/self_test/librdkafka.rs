@@ -1,5 +1,5 @@
-//! librdkafka as a driver: a program in Python that offers the records which the generator would
-//! send, each at the time that its header says, and tells what came of them.
+//! librdkafka as a driver: a Python program that offers the records of the generator, each at the
+//! time in its header, and reports the outcome.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -25,7 +25,7 @@ const PROGRAM: &str = include_str!("../../../assets/librdkafka_driver.py");
 /// as long for the last answers.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// What the program tells in the last line of its output.
+/// The report in the last line of the program's output.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Told {
@@ -42,7 +42,7 @@ pub(super) struct Told {
 }
 
 /// Offers the records of `setup`, which go to the first partition of its topic, through the
-/// librdkafka of `python`. Gives what the program tells and the ledger of what it sent.
+/// librdkafka of `python`. Returns the program's report and the ledger of its records.
 pub(super) fn offer(
     python: &Path,
     directory: &Path,
@@ -56,7 +56,7 @@ pub(super) fn offer(
         program: python.to_owned(),
         args: vec!["-c".into(), PROGRAM.into(), plan(setup).into(), values.clone().into()],
         env: Vec::new(),
-        // Nobody asks whether it is ready: it serves nothing, and ends by itself.
+        // It needs no readiness check: it serves nothing and ends by itself.
         ready: Ready::Http(([127, 0, 0, 1], 0).into(), "/".into()),
     };
     let program = Process::launch(&spec, directory)?;
@@ -109,7 +109,7 @@ fn write_values(setup: &Setup, schedule: Slice, path: &Path) -> Result<u64, Erro
     Ok(sequence)
 }
 
-/// What the program told in the end, or its last words where it came to another end.
+/// The program's report, or the end of its output if it failed.
 fn told(status: ExitStatus, text: &str) -> Result<Told, Error> {
     let last = text.trim_end().lines().last().unwrap_or_default();
     if !status.success() {
@@ -125,7 +125,7 @@ fn ledger(acknowledged: &[[u64; 3]], records: u64) -> Result<SentLedger, Error> 
     for [first, offset, count] in acknowledged {
         let end = first.checked_add(*count).filter(|end| *end <= records);
         if end.is_none() || offset.checked_add(*count).is_none() {
-            return Err(failed(format!("it tells of {count} records from {first} on")));
+            return Err(failed(format!("it reports {count} records from {first} on")));
         }
         ledger.acked(0, *first, *count, *offset);
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_of_the_program_is_what_it_tells() {
+    fn the_last_line_of_the_program_is_its_report() {
         let text = format!("%4|a warning of the library\n{}\n", LINE.replace('\n', ""));
         let told = ended(0, &text).unwrap();
         assert_eq!((&*told.version, told.response_ms), ("2.16.0", [1.5, 2.0, 3.0, 4.0]));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_failed_is_told_by_its_last_words() {
+    fn a_failed_program_is_reported_with_the_end_of_its_output() {
         let words = "this Python has no confluent-kafka: No module named 'confluent_kafka'";
         for (code, text) in [(1, format!("{words}\n")), (0, words.into()), (0, String::new())] {
             let problem = ended(code, &text).unwrap_err().to_string();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_librdkafka_acknowledged_is_audited_like_records_of_our_own() {
+    fn records_that_librdkafka_acknowledged_are_audited_like_our_own() {
         let value = |sequence| {
             let payloads = PayloadWriter::new(Filler::Random, Account::Clear, 1, 64);
             let mut value = Vec::new();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_tells_of_too_few_or_of_unknown_records_is_refused() {
+    fn a_report_with_too_few_or_unknown_records_is_refused() {
         let acknowledged: [&[[u64; 3]]; 5] =
             [&[], &[[0, 0, 9]], &[[0, 0, 11]], &[[5, 0, u64::MAX]], &[[0, u64::MAX, 10]]];
         for acknowledged in acknowledged {

@@ -36,8 +36,8 @@ const STALL_AFTER: Duration = Duration::from_millis(200);
 /// Windows of 1.3 and 10 times the stop.
 const WINDOWS_MS: [u64; 2] = [1_300, 10_000];
 
-/// Runs of each, of which the middle one counts in every percentile: a process that goes on waits
-/// for a processor first, and something else may have it.
+/// Runs of each target. Each percentile is the median over them, since a resumed process may first
+/// wait for a processor.
 const REPEATS: u32 = 5;
 
 const QUANTILES: [f64; 5] = [0.5, 0.95, 0.99, 0.999, 1.0];
@@ -91,7 +91,7 @@ struct Stalled {
     service: Latencies,
 }
 
-/// What the runs of a target come to.
+/// The percentiles found in the runs of a target.
 struct Found {
     target: String,
     window: Duration,

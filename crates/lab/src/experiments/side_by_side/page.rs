@@ -11,7 +11,7 @@ use crate::run_tables;
 use moldau_measure::Error;
 use moldau_measure::numbers::{plain, rough};
 
-/// What its CPU time is told of.
+/// The process whose CPU time is reported.
 const BROKER: (Metric, &str) = (Metric::BrokerCpu, "the broker");
 
 /// The cases of a result by what they show.

@@ -203,7 +203,7 @@ fn run_round(
         let at_ms = bench.at_ms(started);
         let reading = Workload { pace: Pace::ReadBack, ..workload.clone() };
         let mut run = record(outcome, reading, (case, arm, round), at_ms);
-        // Told in records of the broker's size, so that the arms have one unit.
+        // Counted in records of the broker's size, so that all arms have one unit.
         run.consumed_records *= (STEP_BYTES / workload.record_bytes.max(1)) as u64;
         bench.add(run);
     }

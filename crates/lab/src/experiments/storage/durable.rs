@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_is_told() {
+    fn a_full_disk_is_reported() {
         assert!(has_room(&[1.0, 1.1, 40.0]).passed);
         assert!(!has_room(&[1.0, 1.6, 40.0]).passed);
     }

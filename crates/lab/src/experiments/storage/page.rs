@@ -1,4 +1,4 @@
-//! What the broker takes off what the disk gives, as a page.
+//! How much slower than the disk the broker is, as a page.
 
 use super::{BROKER, cold_scan, durable, fan_out};
 use crate::metric::{Comparison, Metric, compare_one};
@@ -28,7 +28,7 @@ const RATIOS: [(&str, &str, Metric); 8] = [
 /// # Errors
 /// [`Error::Document`] when a histogram cannot be read.
 pub fn page(result: &RunResult) -> Result<Page, Error> {
-    const TITLE: &str = "What does the broker take off what the disk gives?";
+    const TITLE: &str = "How much slower than the disk is the broker?";
     let found = ratios(result);
     let mut page = result_page::answered(result, TITLE, sentences(&found));
     page.table = Some(table(&found));

@@ -62,7 +62,7 @@ fn shares_rise(percent: &[u16]) -> Result<(), Error> {
     refuse("asks.latency.full_speed_percent: 1 to 100 each, rising".into())
 }
 
-/// A rate with two digits that tell, at least 1.
+/// A rate with two significant digits, at least 1.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

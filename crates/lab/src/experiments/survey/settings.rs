@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::experiments::survey::SurveyFile;
 
-    /// What is said against settings of which all loads are made, in a survey with these scenarios.
+    /// Errors in the settings that all loads share, in a survey with these scenarios.
     fn told(load: &str, scenarios: &str, more: &str) -> Result<(), String> {
         let text = format!(
             r#"{{"question": "q", "hypothesis": "h", "systems": ["moldau"], "rounds": 3,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loads_share_may_be_idle_in_some_of_them() {
+    fn shared_settings_may_have_no_effect_in_some_loads() {
         let plain = r#"{"name": "a"}"#;
         for (load, heeding) in [
             (r#"{"arrivals": {"poisson": {"seed": 1}}}"#, r#"{"records_per_second": 9}"#),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_load_says_for_itself_has_an_effect_in_it() {
+    fn a_load_refuses_own_settings_without_effect() {
         let paced = r#"{"name": "a", "load": {"records_per_second": 9, "consumers": 1}}"#;
         let own = |load: &str| {
             told("{}", &format!(r#"{paced}, {{"name": "b", "load": {load}}}"#), "").unwrap_err()

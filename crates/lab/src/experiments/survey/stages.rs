@@ -48,7 +48,7 @@ impl LeftOutRounds {
         Self { rounds: self.rounds.max(other.rounds), of_latencies }
     }
 
-    /// What the reader is told of it, if there is anything.
+    /// The warning about it, if anything was left out.
     pub(super) fn told(self, asked: u32) -> Option<Check> {
         let Self { rounds, of_latencies } = self;
         (rounds > 0 || of_latencies).then(|| Check {
@@ -163,8 +163,8 @@ impl Stage<'_> {
         running: &mut [Running],
     ) -> Result<(Vec<Cell>, LeftOutRounds), Error> {
         let file = &plan.file;
-        // A JVM compiles what it runs often, and the first round should not pay for that. Nobody
-        // asks for the times, and no fetch has to wait.
+        // A JVM compiles what it runs often, and the first round should not pay for that. Its
+        // latencies do not matter, and no fetch has to wait.
         for scenario in self.scenarios() {
             let mut workload = file.workload(&scenario.settings, plan.conditions.quick);
             workload.tuning.fetch_min_bytes = 1;

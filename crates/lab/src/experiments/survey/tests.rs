@@ -205,7 +205,7 @@ fn a_rate_of_each_producer_grows_with_producers_and_topics() {
 }
 
 #[test]
-fn the_short_form_leaves_out_what_says_so() {
+fn the_short_form_leaves_out_marked_loads() {
     let mut file = file();
     file.factors[0].quick = false;
     let kept = |file: &SurveyFile| -> Vec<String> {
@@ -276,7 +276,7 @@ fn loads_of_the_same_systems_make_a_stage_and_those_of_none_are_in_none() {
 }
 
 #[test]
-fn what_is_said_of_systems_that_a_survey_does_not_have_is_refused() {
+fn settings_of_systems_that_a_survey_does_not_have_are_refused() {
     let pair = |of: &str| {
         let (of, over) = (of.into(), "moldau".into());
         SystemPair { name: "p".into(), of, over }

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_result_says_nothing_of_claims() {
+    fn a_refused_result_judges_no_claims() {
         let mut result = result();
         result.verdict = Verdict::Invalid;
         assert!(page_of(&result).details.iter().all(|detail| detail.title != "Claims in words"));

@@ -1,5 +1,5 @@
 //! The threads that read: each has a runtime, a connection and a share of the partitions of its
-//! own, looks at every record, and tells what it used.
+//! own, checks every record, and reports what it used.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -137,7 +137,7 @@ async fn consume(
     for (part, _) in parts {
         cluster.topic(&part.topic).await.map_err(target("finding a topic"))?;
     }
-    // Whoever does not hear of it has given up, and the start does not come.
+    // If the receiver is gone, the run was given up and the start never comes.
     ready.send(()).map_err(|_| failed("the reading was given up".into()))?;
     let begun = started.wait_for(Option::is_some).await.map(|begun| *begun).ok().flatten();
     let begun = begun.ok_or_else(|| failed("another thread failed".into()))?;

@@ -28,7 +28,7 @@ fn system() -> SystemFile {
     )
 }
 
-/// Starts it, again where others took a port that nobody held a moment before.
+/// Starts it, and tries again if another process took a port that was free before.
 fn started(
     file: &SystemFile,
     installations: &Installations,
@@ -74,7 +74,7 @@ fn a_system_is_prepared_started_accounted_and_stopped() {
 }
 
 #[test]
-fn what_prepares_and_fails_is_named() {
+fn a_failed_preparation_command_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let mut file = system();
     file.processes[0].prepare = vec![vec!["/bin/false".into()]];
@@ -82,7 +82,7 @@ fn what_prepares_and_fails_is_named() {
     assert!(error.to_string().starts_with("what prepares back ended with"), "{error}");
 }
 
-/// The shell was accounted, and what it had started was nobody's.
+/// The shell was accounted, but not the process that it had started.
 #[test]
 fn a_command_that_leaves_the_work_to_others_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn a_variable_that_is_none_is_found_with_those_that_are() {
 }
 
 #[test]
-fn a_system_says_what_it_lacks() {
+fn missing_parts_of_a_system_are_named() {
     let mut file = SystemFile { bootstrap: "${external}".into(), ..system() };
     let missing = file.missing(&Installations::default()).unwrap();
     assert_eq!(missing, "no cluster was named; name one with: --external HOST:PORT");
@@ -140,7 +140,7 @@ fn a_system_says_what_it_lacks() {
 }
 
 #[test]
-fn a_plan_tells_changes_of_files_and_environment_but_not_what_they_hold() {
+fn a_plan_shows_that_files_and_environment_changed_but_not_their_contents() {
     let with = |secret: &str| {
         let mut file = system();
         let process = &mut file.processes[0];

@@ -1,4 +1,4 @@
-//! What the plan of an experiment tells of a process.
+//! The form of a process in the plan of an experiment.
 
 use std::fmt;
 

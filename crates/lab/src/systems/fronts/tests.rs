@@ -81,7 +81,7 @@ fn the_seed_decides_the_key() {
 }
 
 #[test]
-fn the_relay_is_told_where_it_stands() {
+fn the_relay_gets_its_addresses() {
     let spec = bare_relay(Path::new("moldau"), addresses().bootstrap, upstream());
     let expected = ["lab", "relay", "--listen", "127.0.0.1:19091", "--to", "127.0.0.1:9092"];
     assert_eq!(spec.args, expected);

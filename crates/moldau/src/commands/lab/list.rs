@@ -17,7 +17,7 @@ const COMMANDS: [(&str, &str); 12] = [
     ("latency", "How does latency grow with the load?"),
     ("compression", "Which codec?"),
     ("threads", "How many consumer threads?"),
-    ("faults", "What happens to records and clients when something breaks?"),
+    ("faults", "Does a failure lose records, and how long do clients wait?"),
     ("soak", "Does anything grow under a steady load?"),
     ("partitions", "What do partitions cost, and how many can a system take?"),
     ("storage", "How much slower than the disk is the broker?"),

@@ -60,7 +60,7 @@ fn the_page_has_the_prices_every_case_and_the_line_with_headroom() {
 }
 
 #[test]
-fn figures_that_do_not_hold_are_not_told() {
+fn invalid_figures_are_not_shown() {
     let mut result = result();
     result.verdict = Verdict::Invalid;
     assert!(!page(&result).standing.has_figures());

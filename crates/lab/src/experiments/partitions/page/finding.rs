@@ -1,4 +1,4 @@
-//! What each part came to, in one sentence per system.
+//! The finding of each part, in one sentence per system.
 
 use super::table::{ends, outcome, reached};
 use super::{latency, of_run, size, time};

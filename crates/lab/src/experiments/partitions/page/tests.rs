@@ -195,7 +195,7 @@ fn lost_records_after_a_restart_outweigh_its_speed() {
 }
 
 #[test]
-fn what_was_not_run_says_why() {
+fn skipped_points_have_a_reason() {
     let (outcome, sentence) = said(&result(), Part::Reassignment, "moldau");
     assert_eq!((outcome, sentence.as_str()), (Outcome::Omitted, "there is nowhere to move to."));
 }

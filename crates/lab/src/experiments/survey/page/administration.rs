@@ -101,7 +101,7 @@ pub(super) fn tables(record: &AdministrationRecord, pairs: &[SystemPair], seed: 
     [figures, Table::of("Claims about making and moving partitions", about, &columns, claims)]
 }
 
-/// The pairs of which both systems were measured.
+/// The pairs with measurements of both systems.
 fn measured<'a>(record: &AdministrationRecord, pairs: &'a [SystemPair]) -> Vec<&'a SystemPair> {
     let arms = record.arms();
     pairs.iter().filter(|pair| pair.is_among(&arms)).collect()
@@ -127,7 +127,7 @@ mod tests {
     use crate::administration::tests::{claim, pair, record};
 
     #[test]
-    fn making_and_moving_are_told_with_ratios_and_claims() {
+    fn making_and_moving_are_reported_with_ratios_and_claims() {
         let record = AdministrationRecord { claims: vec![claim()], ..record() };
         let told = answers(&record, &[pair()], 1);
         let [made, moved, idle, claimed] = told.try_into().unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_is_named_with_its_unit() {
+    fn operations_are_named_with_their_unit() {
         let told = [Duty::Creation, Duty::Reassignment, Duty::IdleProcessors].map(Duty::unit);
         assert_eq!(told, ["s", "s", "processors"]);
     }

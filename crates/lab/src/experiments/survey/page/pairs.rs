@@ -1,4 +1,4 @@
-//! Systems of a survey that are told against each other, such as one with TLS and one without.
+//! Pairs of systems that a survey compares, such as one with TLS and one without.
 
 use super::{NONE, ratio, systems};
 use crate::metric::Metric;
@@ -14,7 +14,7 @@ const FIGURES: [(Metric, &str); 4] = [
     (Metric::ResponseP99, "99th percentile"),
 ];
 
-/// The pairs of which both systems were there.
+/// The pairs with runs of both systems.
 fn measured<'a>(result: &RunResult, record: &'a SurveyRecord) -> Vec<&'a SystemPair> {
     let systems = systems(result);
     record.pairs.iter().filter(|pair| pair.is_among(&systems)).collect()
@@ -61,7 +61,7 @@ pub(super) fn table(result: &RunResult, record: &SurveyRecord) -> Table {
     });
     Table::of(
         "Pairs of systems",
-        "Ratio of the system to the one that it is told against, within the same round: geometric \
+        "Ratio of the system to its baseline, within the same round: geometric \
          mean and 95 % interval. Latencies are those of loads at a fixed rate, from the intended \
          time.",
         &["apart in", "system", "against", "load", "records/s", "broker CPU", "p50", "p99"],

@@ -149,7 +149,7 @@ fn with_all_parts() -> RunResult {
 }
 
 #[test]
-fn what_is_asked_beside_the_loads_is_answered_first() {
+fn questions_beside_the_loads_are_answered_first() {
     let result = with_all_parts();
     let record = result.survey().unwrap();
     let told = answers(&result, record);
@@ -280,7 +280,7 @@ fn totals_survey() -> RunResult {
 }
 
 #[test]
-fn totals_are_told_as_multiplied_and_as_held_and_the_wait_decides() {
+fn totals_are_given_as_multiplied_and_as_held_and_the_wait_decides() {
     let result = totals_survey();
     let tables = tables(&result, result.survey().unwrap());
     let totals = only(&tables, "Totals as the harness computes them, and audited");

@@ -87,8 +87,8 @@ fn sentence(published: &PublishedTotal, first: &Audited, same: &[&Found<'_>]) ->
             plain(first.factor),
         ),
         Some(Reading::OfEach) => format!(
-            ". The published {} ms from end to end on average are those of the {} records/s told: \
-             that total was right",
+            ". The published {} ms from end to end on average are those of the reported {} \
+             records/s: that total was right",
             plain(published.end_to_end_mean_ms),
             plain(published.records_per_second),
         ),
