@@ -89,7 +89,7 @@ pub struct AdministrationClaim {
     pub pair: Option<String>,
 }
 
-/// What a cluster does with partitions.
+/// An operation of a cluster on partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duty {
@@ -164,7 +164,7 @@ impl AdministrationRecord {
         Estimate::of_ratios(&on(&pair.of), &on(&pair.over), seed)
     }
 
-    /// What a claim came to on each system, or between the two of its pair.
+    /// The outcome of a claim on each system, or between the two of its pair.
     #[must_use]
     pub fn findings(
         &self,

@@ -15,8 +15,7 @@ use search::{Found, Outcome, TRIALS};
 
 pub use trial::{Growth, Miss, Trial};
 
-/// What is demanded of a rate beside that it is reached, that its backlog does not grow, and that
-/// nothing is lost.
+/// Further demands on a rate. It must also be reached, without a growing backlog and without loss.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Demand {

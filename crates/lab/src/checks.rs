@@ -25,7 +25,7 @@ pub(crate) const THREAD_SHARE_MAX: f64 = 0.8;
 /// Share of the intended operations that must have been answered.
 const ANSWERED_SHARE_MIN: f64 = 0.99;
 
-/// What the experiment came to, with the exit code of the program.
+/// The verdict on the experiment, with the exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -81,7 +81,7 @@ pub enum Weight {
     Validity,
     /// A wish of the operator was not met.
     Objective,
-    /// The reader should know; the figures hold as what they are called.
+    /// A note for the reader. The figures hold.
     Note,
 }
 
@@ -475,7 +475,7 @@ fn silent_runs_are_told(runs: &[&RunRecord]) -> Check {
     }
 }
 
-/// What something else on the machine leaves is not what a system can do.
+/// A rate beside other busy processes does not show what a system can do.
 fn full_speed_is_the_systems(runs: &[&RunRecord]) -> Check {
     let arms = by_arm(runs);
     let share = |of_arm: &[&RunRecord]| {
@@ -488,7 +488,7 @@ fn full_speed_is_the_systems(runs: &[&RunRecord]) -> Check {
         let (RunRecord { case, arm, .. }, (_, disturbed)) = (of_arm.first()?, share(of_arm));
         Some(format!("{arm} ({case}, {disturbed} of {} runs disturbed)", of_arm.len()))
     });
-    // The worst first: what comes behind it is for those who ask for all.
+    // The worst first, since a short page may cut the rest.
     let found = format!(
         "{} of {} arms and cases, worst {}",
         few.len(),

@@ -345,7 +345,7 @@ fn judge(contrasts: &mut [Contrast]) {
     }
 }
 
-/// What the clients of the laboratory take is no figure of what it measures.
+/// Usage of the laboratory's own clients is no figure of the system.
 fn is_judged(metric: Metric) -> bool {
     metric != Metric::GeneratorCpu
 }

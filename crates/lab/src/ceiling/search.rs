@@ -1,8 +1,8 @@
 //! The search for a ceiling: a bisection between a rate that is sustained and one that is missed.
 //!
 //! Near its ceiling a system sustains a rate in one trial and misses it in the next, so one trial
-//! decides nothing: each rate is tried until [`AGREEING`] trials agree. What is published are rates
-//! that were offered, never one that was computed from them.
+//! decides nothing: each rate is tried until [`AGREEING`] trials agree. Only rates that were
+//! offered are published, never computed ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -86,8 +86,7 @@ pub enum Bounds {
 }
 
 impl Search {
-    /// A search that begins with what the system took at full speed, per second, which is its first
-    /// trial.
+    /// A search that begins with the rate at full speed, per second. That run is its first trial.
     #[must_use]
     pub fn new(full_speed: f64) -> Self {
         Self { full_speed: full_speed.max(1.0), trials: Vec::new() }

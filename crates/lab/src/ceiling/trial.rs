@@ -9,8 +9,8 @@ use moldau_load::run::{RunRecord, Slot};
 use moldau_measure::statistics::slope::Slope;
 use moldau_measure::statistics::{Interval, float};
 
-/// Share of what was intended in the window that has to be acknowledged in it, and delivered of
-/// what was acknowledged: the rest is on its way at the window's end.
+/// Smallest share of the window's intended records that must be acknowledged in it, and of the
+/// acknowledged ones that must be delivered. The rest is in flight at its end.
 const REACHED_SHARE_MIN: f64 = 0.97;
 
 /// Shares of the machine that the hypervisor and other processes take at most from a trial that
@@ -46,7 +46,7 @@ pub struct Trial {
     pub taken: f64,
 }
 
-/// What a rate that is not sustained falls short of.
+/// The demand that a rate misses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Miss {

@@ -131,7 +131,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What a load came to that is offered once the machine rests.
+    /// Runs a load once the machine is idle, and returns its outcome.
     fn produced(&mut self, setup: &Setup) -> Result<Measured, Error> {
         self.rest()?;
         self.offer(setup, &mut || {})
@@ -480,14 +480,14 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What transactions took, where producers made such.
+/// Times of transactions, if producers made any.
 fn transactions(measured: &Measured) -> Result<Option<TransactionsRecord>, Error> {
     let Some(made) = &measured.transactions else { return Ok(None) };
     let (commit, begin) = (made.commit.to_record()?, made.begin.to_record()?);
     Ok(Some(TransactionsRecord { commit, begin }))
 }
 
-/// What became of sizes and keys, where a load has such.
+/// Sizes and keys of the records, if the load varies them.
 fn skew(workload: &Workload, measured: &Measured) -> Option<Skew> {
     let is_plain = workload.tuning.shape.is_plain();
     if is_plain { None } else { Skew::of(&measured.sent, measured.acked_bytes) }

@@ -1,5 +1,5 @@
-//! What a new connection costs a front: many are opened one after the other, each with a handshake
-//! of its own and closed once it has learnt which versions are served, which the broker says.
+//! The cost of a new connection to a front. Connections are opened one after the other, each with
+//! its own handshake. Each is closed after the broker's answer to ApiVersions.
 
 use moldau_client::{Address, Connection, ConnectionOptions};
 

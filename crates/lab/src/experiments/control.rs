@@ -250,8 +250,8 @@ impl Control {
     }
 }
 
-/// From now on no topic is made on a cluster that outlasts the laboratory; waits a while for those
-/// that are in the making.
+/// From now on no topic is made on a cluster that outlasts the laboratory; waits a while for topics
+/// that are being made.
 pub fn refuse_topics() {
     owed::refuse(DELETED_WITHIN);
 }
@@ -322,7 +322,7 @@ mod tests {
         };
         control.doubt_those_there(&names, &[Ok(()), Ok(()), Err(exists)]);
         control.forget(&names[1..2]);
-        // The end waits for what is in the making, and nothing more is.
+        // The end waits for topics that are being made. No more are made after that.
         let ending = thread::spawn(|| {
             owed::refuse(Duration::from_secs(60));
             owed::take()

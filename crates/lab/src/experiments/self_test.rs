@@ -1,5 +1,5 @@
-//! Does the laboratory keep its own promises? Each is put to the test with targets whose limits
-//! and faults are known, and the figures are printed beside what is demanded of them.
+//! Does the laboratory keep its own promises? Each is tested with targets of known limits and
+//! faults. The page shows the figures beside the demands.
 
 mod drivers;
 mod librdkafka;

@@ -96,9 +96,9 @@ pub struct SurveyFile {
     /// What was published of loads over many topics, whose totals are audited.
     #[serde(default)]
     pub totals: Vec<PublishedTotal>,
-    /// What it is asked beyond its tables.
+    /// Its questions beyond the tables.
     pub asks: Option<Asks>,
-    /// What else is to be said of the source, a sentence each.
+    /// Further remarks on the source, a sentence each.
     #[serde(default)]
     pub remarks: Vec<String>,
 }

@@ -85,7 +85,7 @@ pub(super) fn doubt(bootstrap: &str, topic: &str) {
     }
 }
 
-/// From now on no topic is made; waits a while for what is in the making.
+/// From now on no topic is made; waits a while for topics that are being made.
 pub(super) fn refuse(within: Duration) {
     let mut owed = lock();
     owed.is_refused = true;
@@ -93,7 +93,7 @@ pub(super) fn refuse(within: Duration) {
     drop(waited);
 }
 
-/// What is to be deleted, which is forgotten.
+/// Takes the list of topics to delete and clears it.
 pub(super) fn take() -> Vec<OnCluster> {
     std::mem::take(&mut lock().clusters)
 }

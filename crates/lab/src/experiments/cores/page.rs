@@ -232,7 +232,7 @@ fn trust(finding: &Finding) -> String {
     )
 }
 
-/// What the reader should know before using the answer.
+/// Limits of the answer.
 fn notes(findings: &[Finding]) -> Vec<String> {
     let mut notes = vec![
         "Cores are processor time per second of the proxy's process. What clients and brokers take \

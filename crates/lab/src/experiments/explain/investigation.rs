@@ -53,7 +53,7 @@ struct Running {
     path: Path,
 }
 
-/// An investigation on its way.
+/// A running investigation.
 pub(in crate::experiments) struct Investigation<'a, 'b> {
     bench: &'a mut Bench<'b>,
     subject: &'a Subject,
@@ -73,7 +73,7 @@ impl<'a, 'b> Investigation<'a, 'b> {
         Ok(Self { bench, subject, base, runs: Vec::new(), changes: Vec::new() })
     }
 
-    /// Looks at one run and tests what it may be limited by.
+    /// Measures one run and tests its possible limits.
     pub(in crate::experiments) fn explain(&mut self) -> Result<Explanation, Error> {
         let workload = self.subject.workload.clone();
         // What a JVM compiles, what a client learns of the cluster: the first run pays for that.

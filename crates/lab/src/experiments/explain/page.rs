@@ -46,7 +46,7 @@ fn is_undecided(explanation: &Explanation) -> bool {
     explanation.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Undecided(_)))
 }
 
-/// What was tried, and how it came out.
+/// The changes tried, and their effects.
 fn table(record: &ExplainRecord) -> Table {
     let columns = ["finding", "change", "expected, x", "found, x", "outcome"];
     Table::of("", "", &columns, record.explanation.trials.iter().map(row))
@@ -104,7 +104,7 @@ fn figure(explanation: &Explanation) -> String {
     format!("{} {}", number(explanation.figure, unit), unit.symbol())
 }
 
-/// What was confirmed, and by what.
+/// The confirmed cause and its evidence.
 fn told(trial: &Trial) -> String {
     let Trial { finding, outcome, .. } = trial;
     let mut told = format!("{}: {}", finding.cause.words(), finding.says);

@@ -1,4 +1,4 @@
-//! What the page says of made-up results.
+//! Pages of made-up results.
 
 use super::page;
 use crate::checks::Verdict;

@@ -38,7 +38,7 @@ pub fn page(result: &RunResult) -> Page {
     page
 }
 
-/// What the first part that was measured on each system came to.
+/// The finding of the first measured part, for each system.
 fn sentences(result: &RunResult) -> Vec<String> {
     let findings = findings(result);
     let first: Vec<String> = result

@@ -126,7 +126,7 @@ struct Pair {
     theirs: Driven,
 }
 
-/// What the rounds at one rate came to.
+/// The comparison over the rounds at one rate.
 #[derive(Debug)]
 struct Compared {
     rate: u64,

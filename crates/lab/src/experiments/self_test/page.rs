@@ -1,4 +1,4 @@
-//! What the laboratory found about itself, as a page.
+//! The findings of a self-test, as a page.
 
 use crate::checks::Weight;
 use crate::page::{self, Axis, Chart, Detail, Line, Page, Plot, Point, Scale, Series, Style};

@@ -1,4 +1,4 @@
-//! What a survey is asked beyond its tables, and what that takes of its loads and its figures.
+//! Questions of a survey beyond its tables, and the loads and figures that they need.
 
 use super::super::bench::Bench;
 use super::super::running::Running;

@@ -38,7 +38,7 @@ impl Outcome {
     }
 }
 
-/// What a part came to for one system.
+/// The finding of a part for one system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) part: Part,

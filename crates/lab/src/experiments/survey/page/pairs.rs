@@ -61,9 +61,8 @@ pub(super) fn table(result: &RunResult, record: &SurveyRecord) -> Table {
     });
     Table::of(
         "Pairs of systems",
-        "Ratio of the system to its baseline, within the same round: geometric \
-         mean and 95 % interval. Latencies are those of loads at a fixed rate, from the intended \
-         time.",
+        "Ratio of the system to its baseline, within the same round: geometric mean and 95 % \
+         interval. Latencies are those of loads at a fixed rate, from the intended time.",
         &["apart in", "system", "against", "load", "records/s", "broker CPU", "p50", "p99"],
         rows,
     )

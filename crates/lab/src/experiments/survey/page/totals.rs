@@ -129,7 +129,7 @@ fn totals(found: &[Found<'_>]) -> Table {
     Table::of(
         "Totals as the harness computes them, and audited",
         "Medians over the rounds. Printed: records acknowledged in the window, of all topics, as \
-         the generator tells them. Multiplied: by topics and producers, as the scripts of the \
+         the generator prints them. Multiplied: by topics and producers, as the scripts of the \
          source do. Held: what the broker's end offsets say of the whole run. CPU-ms/MB is \
          millicores for each MB/s that passes the proxy, in and out; the published figure is that \
          of one core, and stands beside itself times the excess.",
