@@ -136,7 +136,7 @@ fn relay(upstream: SocketAddr) -> SocketAddr {
                 upstream.set_nodelay(true).expect("a TCP socket");
                 let (down, up) = (&mut downstream, &mut upstream);
                 let sizes = RELAY_BUFFER_BYTES;
-                // Ends with the client, by whatever error that causes.
+                // Ends with the client, with any error that causes.
                 let _ended = tokio::io::copy_bidirectional_with_sizes(down, up, sizes, sizes).await;
             }
         });

@@ -19,8 +19,8 @@
 //!
 //! Lines go into a bounded channel, whose other end the owner writes to a file or elsewhere. When
 //! it is full, they are dropped and counted, or hold the message until there is room; the settings
-//! say which. A session ends that is held for longer than a filter may take, or once nobody reads
-//! the channel any more.
+//! say which. A session ends if it is held for longer than a filter may take, or once the channel
+//! is closed.
 //!
 //! Cost: of data APIs a walk over the structure of each message; of others two walks and a line.
 
@@ -49,10 +49,10 @@ use crate::counter::Counter;
 use crate::fields::{self, Visit};
 use crate::session::RecordSession;
 
-/// What an [`Audit`] goes by.
+/// Configuration of an [`Audit`] filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// The APIs that are told of; [`AUDITED_APIS`] are those that change or reveal something.
+    /// The APIs to log. [`AUDITED_APIS`] lists those that change or reveal something.
     pub apis: Vec<ApiKey>,
     /// How often a session sums up what it produces and fetches.
     pub summary_interval: Duration,
@@ -91,7 +91,7 @@ impl Audit {
         match self.settings.when_full {
             WhenFull::Drop => self.offer(line),
             WhenFull::Hold => {
-                self.sink.send(line).await.map_err(|_| "nobody takes the lines of the audit")?;
+                self.sink.send(line).await.map_err(|_| "the audit channel is closed")?;
                 self.lines.add(1);
             }
         }

@@ -71,12 +71,12 @@ const METADATA_WITHOUT_CREATION_SINCE: i16 = 4;
 pub struct Authorization {
     decisions: Decisions,
     topic_names: TopicNames,
-    /// Requests of which something was refused.
+    /// Requests that were refused in whole or in part.
     refused: AtomicU64,
 }
 
 impl Authorization {
-    /// A filter that goes by these rules.
+    /// A filter that applies these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         let (decisions, topic_names) = (Decisions::new(rules), TopicNames::default());
@@ -142,7 +142,7 @@ impl SessionFilter for Session {
                 Split::Nothing(answer) => return Ok(RequestOutcome::Respond(answer)),
             };
             if complete.is_some() && !request.expects_response() {
-                // As Kafka does, for a producer that cannot be told of an error.
+                // As Kafka does: a producer with acks=0 gets no error.
                 return Ok(RequestOutcome::Close(Some(request)));
             }
             if complete.is_none() && shown::is_shown_whole(request.api_key()) {
@@ -312,7 +312,7 @@ impl Judge<'_> {
                 let mut internal = subtopologies.clone().flat_map(|it| {
                     it.repartition_source_topics.iter().chain(&it.state_changelog_topics)
                 });
-                // The cluster would create those for whoever names them.
+                // The cluster would create them for any client that names them.
                 let create = Need::Topic(Operation::Create);
                 internal.any(|topic| self.name(create, &topic.name).is_some())
                     || (subtopologies.any(|it| !it.source_topic_regex.is_empty())
@@ -470,7 +470,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether the names of a request that may be refused are not told by its layout.
+/// True if the layout of a request does not show which of its names may be refused.
 fn is_split_by_hand(api: ApiKey) -> bool {
     use ApiKey::{AlterConfigs, DescribeConfigs, FindCoordinator, IncrementalAlterConfigs};
     matches!(api, FindCoordinator | DescribeConfigs | AlterConfigs | IncrementalAlterConfigs)

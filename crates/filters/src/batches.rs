@@ -10,9 +10,8 @@
 //! | `refused` | produced partitions that are refused, and their errors in the answer |
 //!
 //! Bytes that no policy changes are copied as they came, and a message in which nothing changes is
-//! not copied at all. A batch of which a record changes is written anew by a
-//! [`Rewriter`], straight into the frame that is sent on if it is not
-//! compressed. Control batches are never touched.
+//! not copied at all. If a record changes, a [`Rewriter`] writes its batch anew, straight into the
+//! frame that is sent on if the batch is not compressed. Control batches are never touched.
 //!
 //! Each compressed batch is unpacked once, into a buffer of its thread, and no record costs an
 //! allocation but by its policy. Only a policy that has to wait looks at a batch twice.
@@ -46,7 +45,7 @@ pub(crate) trait Policy: RecordEditor<Error = Stop> {
     /// Called before the partitions of a topic; `None` if its name is not known.
     fn topic(&mut self, topic: Option<&str>) -> Choice;
 
-    /// Called before the records of each partition, whatever was chosen for its topic.
+    /// Called before the records of each partition, regardless of the choice for its topic.
     fn partition(&mut self, records: &[u8]) {
         let _records = records;
     }
@@ -168,7 +167,7 @@ pub(crate) struct Message<'f> {
     pub(crate) size: usize,
     /// Most bytes of the frame that is sent on, if it grows.
     pub(crate) bytes_max: usize,
-    /// Whom memory for unpacked records is given to.
+    /// Account that memory for unpacked records is charged to.
     pub(crate) memory: &'f MemoryAccount,
     /// The names of topics, if the policy needs those that are called by id.
     pub(crate) names: Option<Names<'f>>,

@@ -39,7 +39,7 @@ use crate::partial::{self, Complete, Split};
 use crate::session::RecordSession;
 use crate::topics::TopicPatterns;
 
-/// What a [`Chaos`] goes by.
+/// Configuration of a [`Chaos`] filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChaosSettings {
     /// From which all chances are drawn.
@@ -164,7 +164,7 @@ impl Filter for Chaos {
 
     fn session(self: Arc<Self>, session: &SessionContext) -> Rc<dyn SessionFilter> {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        // Seeds of sessions lie far apart, whatever seeds people choose.
+        // Seeds of sessions lie far apart, even if configured seeds are close.
         let seed = self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Rc::new(Session {
             filter: self,
@@ -188,11 +188,11 @@ struct Session {
     filter: Arc<Chaos>,
     session: RecordSession,
     random: RefCell<fastrand::Rng>,
-    /// What becomes of the answers to requests in flight, in their order, by correlation id.
+    /// How to handle the answers to requests in flight, in their order, by correlation id.
     in_flight: RefCell<VecDeque<(i32, Answer)>>,
 }
 
-/// What becomes of an answer.
+/// How an answer is handled.
 enum Answer {
     Passes,
     Completed(Complete),

@@ -1,10 +1,10 @@
 //! Sessions of fetch requests (KIP-227, KIP-932), for filters that judge what requests name.
 //!
 //! A broker remembers what a session named before, so that a request that goes on with it names
-//! only what changed. Whoever guesses the id and the epoch of another client's session would be
-//! answered of its topics, since all clients of a proxy may be one to the cluster; and a session
-//! that began under other rules would outlive them. So only a session goes on that began here. A
-//! client that is refused begins again, and names all that it wants.
+//! only what changed. All clients of a proxy may look like one client to the cluster. So a client
+//! that guesses the id and the epoch of another's session would get answers about its topics. A
+//! session that began under other rules would outlive them. So only sessions that began here may
+//! continue. A refused client begins again, and names all that it wants.
 
 use std::cell::{Cell, RefCell};
 

@@ -2,8 +2,7 @@
 
 use moldau_protocol::{DecodeError, Field, Kind, Layout, Reader, Uuid};
 
-/// Is told of the fields of a message in their order, but for records, other bytes and tagged
-/// fields.
+/// Receives the fields of a message in order, except records, other bytes and tagged fields.
 pub(crate) trait Visit<'m> {
     /// A struct within an array begins.
     fn begin_element(&mut self) {}
@@ -103,7 +102,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// What a big-endian number says, whose sign is that of its first byte.
+/// Decodes a signed big-endian number.
 fn number(bytes: &[u8]) -> Option<i64> {
     match *bytes {
         [byte] => Some(i8::from_be_bytes([byte]).into()),

@@ -34,7 +34,7 @@ use crate::error::Error;
 use crate::session::RecordSession;
 use crate::topics::TopicPatterns;
 
-/// What a [`Header`] goes by.
+/// Configuration of a [`Header`] filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderSettings {
     /// All rules that match a topic apply to it.
@@ -339,7 +339,7 @@ impl RecordEditor for Editing<'_> {
 
 /// Appends bytes as a header has its key and its value.
 fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    // What the operator or a text field of the protocol says is far shorter.
+    // Text from the operator or from a field of the protocol is far shorter.
     let length = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
     varint::write_i32(out, length);
     out.extend_from_slice(bytes);

@@ -1,13 +1,13 @@
-//! JSON read where it lies, strictly as RFC 8259 has it: no tree, no copy, and no number or key
-//! that is written in another way afterwards.
+//! A strict in-place JSON scanner (RFC 8259). It builds no tree, copies nothing, and never
+//! reformats a number or key.
 //!
-//! [`scan`] checks a whole text and tells a [`Visit`] of each value by its place. Whoever rewrites
-//! the text copies all but those places as they are.
+//! [`scan`] checks a whole text and passes the position of each value to a [`Visit`]. A caller that
+//! rewrites the text copies everything else as it is.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Is told of what a text holds.
+/// Receives the values of a text.
 pub(crate) trait Visit<'t> {
     /// What the visitor knows of a place in the text by its path.
     type Place: Copy;
@@ -30,7 +30,7 @@ pub(crate) trait Visit<'t> {
     }
 }
 
-/// What a value is.
+/// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -378,8 +378,8 @@ impl<'t, V: Visit<'t>> Scanner<'t, '_, V> {
 /// serde_json reads.
 const DEPTH_MAX: usize = 128;
 
-/// Values in one text, each of which may take two bytes there, and a hundred bytes in a tree or a
-/// list of places: a text of 100 MB would take gigabytes.
+/// Limit of values in one text. A value may take two bytes there, but a hundred bytes in a tree or
+/// a list of positions: a text of 100 MB would take gigabytes.
 const VALUES_MAX: usize = 1_000_000;
 
 const TOO_MANY_VALUES: &str = "it holds more than a million values";

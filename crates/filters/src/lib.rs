@@ -9,12 +9,12 @@
 //! | `mask` | [`Mask`]: hides fields of JSON values from consumers |
 //! | `record_validation` | [`RecordValidation`]: refuses records that break a rule |
 //! | `quota` | [`Quota`]: limits bytes and requests |
-//! | `audit` | [`Audit`]: tells who did what, with which result |
+//! | `audit` | [`Audit`]: logs who did what, with which result |
 //! | `chaos` | [`Chaos`]: breaks a cluster on purpose |
-//! | `partial` | requests of which a part is refused, and answers that tell of it |
+//! | `partial` | requests that are refused in part, and their answers |
 //! | `names`, `fields` | names and other fields in messages of any API |
 //! | `batches` | records on their way through a filter: read, rewritten, refused |
-//! | `json` | JSON read where it lies |
+//! | `json` | JSON, scanned in place |
 //! | `fetch_session` | fetch sessions, which must begin under the rules in force |
 //! | `topics`, `session` | topics by pattern; what filters of records keep of a session |
 //! | `error`, `counter` | [`Error`]: settings that make no sense; what filters count |

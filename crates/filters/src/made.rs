@@ -5,7 +5,7 @@ use moldau_protocol::names::{self, Verdict, Visitor};
 use moldau_protocol::{ApiKey, Entity, Field, Kind, Layout, Uuid, Writer, frame};
 use moldau_proxy::{FilterError, FilterFuture, RequestFrame, ResponseFrame};
 
-/// Makes messages of any layout. Ids are zero, so that nobody need know them.
+/// Makes messages of any layout. Ids are zero, so that no test has to look them up.
 struct Maker {
     random: fastrand::Rng,
     version: i16,

@@ -45,7 +45,7 @@ use crate::json::{self, Kind, Text, Visit};
 use crate::session::RecordSession;
 use crate::topics::TopicPatterns;
 
-/// What a [`Mask`] goes by.
+/// Configuration of a [`Mask`] filter.
 #[derive(Clone, Default)]
 pub struct MaskSettings {
     /// All rules that match a topic apply to it.
@@ -61,15 +61,15 @@ pub struct MaskRule {
     pub topics: Vec<String>,
     /// Paths to fields, as `$.customer.iban`, `items[*].price` or `['a.b'].*`.
     pub fields: Vec<String>,
-    /// What becomes of them.
+    /// How they are masked.
     pub masking: Masking,
-    /// What becomes of values that are no JSON.
+    /// How values that are not JSON are handled.
     pub not_json: NotJson,
     /// Who sees these topics as they are, as `User:alice`.
     pub exempt_principals: Vec<String>,
 }
 
-/// What becomes of a field.
+/// How a field is masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masking {
     /// Eight asterisks take its place, whatever it held.
@@ -86,7 +86,7 @@ pub enum Masking {
     Null,
 }
 
-/// What becomes of values that are no JSON.
+/// How values that are not JSON are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotJson {
     /// They pass as they are.

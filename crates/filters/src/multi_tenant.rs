@@ -2,10 +2,10 @@
 //! under the names that it gave them.
 //!
 //! A tenant is a virtual cluster, a principal, or both, as the [prefix](MultiTenantSettings) tells.
-//! On the cluster its names begin with that prefix: `orders` of the tenant `a-` is `a-orders`. What
-//! is done with each API stands in the table of `decisions`:
+//! On the cluster its names begin with that prefix: `orders` of the tenant `a-` is `a-orders`. The
+//! table in `decisions` has the decision for each API:
 //!
-//! | decision | what becomes of it |
+//! | decision | handling |
 //! |---|---|
 //! | passes | it names nothing that belongs to a tenant |
 //! | prefixed | names get the prefix and lose it in answers, which leave out what is of others |
@@ -58,12 +58,12 @@ use crate::partial::{self, Complete, Named, Split};
 /// Names the filter in logs, metrics and settings.
 const NAME: &str = "multi_tenant";
 
-/// What a [`MultiTenant`] goes by.
+/// Configuration of a [`MultiTenant`] filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiTenantSettings {
-    /// What the names of a tenant begin with on the cluster. `$(virtualClusterName)` stands for the
-    /// name of the virtual cluster, `$(principal)` for that of the principal, of which only letters
-    /// and digits stay as they are, so that no tenant's prefix begins another's.
+    /// Prefix of a tenant's names on the cluster. `$(virtualClusterName)` stands for the name of
+    /// the virtual cluster, `$(principal)` for that of the principal. Its letters and digits are
+    /// kept and other bytes are escaped, so that no tenant's prefix begins another's.
     pub prefix: String,
 }
 
@@ -170,7 +170,7 @@ impl SessionFilter for Session {
                 Renamed::Respond(answer) => return Ok(RequestOutcome::Respond(answer)),
             };
             if !request.expects_response() {
-                // As Kafka does, for a producer that cannot be told of an error.
+                // As Kafka does: a producer with acks=0 gets no error.
                 return Ok(match refused {
                     Some(_) => RequestOutcome::Close(Some(request)),
                     None => RequestOutcome::Forward(request),

@@ -1,5 +1,5 @@
-//! Requests of which a part is refused: that part is taken out, the rest goes on, and what is to
-//! be said of the refused part joins the answer to the rest, as if the cluster had said it.
+//! Requests that are refused in part. The refused part is taken out and the rest goes on. Errors
+//! for the refused part join the answer to the rest, as if they came from the cluster.
 
 mod groups;
 mod named;
@@ -86,8 +86,8 @@ pub(crate) fn split(request: RequestFrame, decide: &Decide<'_>) -> Result<Split,
     call_for_parts!(request.api_key(), split_as(request, decide), Ok(Split::Whole(request)))
 }
 
-/// The answer to a request of which everything is refused by one error: for the request itself if
-/// its answer has an error of its own, otherwise for each of its parts.
+/// The answer to a request that is refused as a whole by one error. It sets the error of the
+/// request if the answer has one, otherwise the error of each part.
 pub(crate) fn refuse(
     request: &RequestFrame,
     code: ErrorCode,
@@ -157,8 +157,8 @@ fn take<T, R>(
     refused
 }
 
-/// Adds what is told of groups of which something was refused to the answer about the others. A
-/// client chooses how many those are, so none is looked for in a list.
+/// Merges the errors of groups that were refused in part into the answer about the others. A client
+/// chooses their number, so they are looked up in a map, not in a list.
 fn join_groups<G>(told: &mut Vec<G>, refused: Vec<G>, id: fn(&G) -> &String, join: fn(&mut G, G)) {
     let mut places: HashMap<String, usize> = HashMap::with_capacity(told.len());
     for (at, group) in told.iter().enumerate() {

@@ -47,7 +47,7 @@ use crate::counter::Counter;
 use crate::error::Error;
 use crate::session::RecordSession;
 
-/// What a [`Quota`] goes by.
+/// Configuration of a [`Quota`] filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaSettings {
     /// All that apply to a message are charged.
@@ -59,7 +59,7 @@ pub struct QuotaSettings {
 /// How much some entities may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaLimit {
-    /// Whom the limit is for.
+    /// Clients that the limit applies to.
     pub entity: QuotaEntity,
     /// Bytes that are produced in a second, 1 at least.
     pub produce_bytes_per_second: Option<u64>,
@@ -69,8 +69,8 @@ pub struct QuotaLimit {
     pub requests_per_second: Option<u64>,
 }
 
-/// Whom a limit is for: a name or the beginning of names before a `*`, or each that no other limit
-/// is for. Of several patterns the first that matches counts; each name has a bucket of its own.
+/// Clients that a limit applies to: a name, a prefix before a `*`, or all that no other limit
+/// covers. The first pattern that matches counts. Each name has a bucket of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuotaEntity {
     /// A principal, as `User:alice`.
@@ -224,7 +224,7 @@ struct Session {
     session: RecordSession,
     /// No request is taken before.
     muted_until: Cell<Option<Instant>>,
-    /// What the answers of requests in flight are to say, in their order, by correlation id.
+    /// Throttle times for the answers to requests in flight, in their order, by correlation id.
     in_flight: RefCell<VecDeque<(i32, Duration)>>,
 }
 

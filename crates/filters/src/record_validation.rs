@@ -53,7 +53,7 @@ use crate::counter::Counter;
 use crate::error::Error;
 use crate::session::RecordSession;
 
-/// What a [`RecordValidation`] goes by.
+/// Configuration of a [`RecordValidation`] filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordValidationSettings {
     /// The first that matches a topic is its rule.
@@ -281,8 +281,8 @@ impl RecordEditor for Checking<'_> {
 
 const NAME: &str = "record_validation";
 
-/// Bad records of a request that are named. The others fail with their batch just the same, and an
-/// answer should not outgrow its request, of which a few compressed bytes hold a thousand records.
+/// Limit of bad records that an answer names. The others fail with their batch just the same. A few
+/// compressed bytes may hold a thousand records, and an answer should not outgrow its request.
 const RECORD_ERRORS_MAX: usize = 1000;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::batches::names::{self, MissingNames};
 pub(crate) struct RecordSession {
     pub(crate) context: SessionContext,
     missing: MissingNames,
-    /// As the last request told it; answers do not repeat it.
+    /// As stated by the last request; answers do not repeat it.
     client_id: RefCell<Rc<str>>,
 }
 

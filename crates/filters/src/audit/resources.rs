@@ -1,6 +1,6 @@
-//! What requests are about and how they ended, out of messages of any API.
+//! Extracts the resources and results of requests from messages of any API.
 //!
-//! Only fields in the lists here are told. No list has a field that holds content, a value of a
+//! Only fields in the lists here are logged. No list has a field that holds content, a value of a
 //! configuration, or a secret.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(super) struct Outcome {
     pub(super) failed: Vec<Map<String, Value>>,
 }
 
-/// What a request is about.
+/// Resources of a request.
 pub(super) fn of_request(request: &RequestFrame) -> Result<Named, FilterError> {
     let mut gathering = Gathering::default();
     let layout = request_layout(request.api_key());
@@ -56,7 +56,7 @@ pub(super) fn code_name(code: i64) -> &'static str {
     code.map_or("UNKNOWN", ErrorCode::name)
 }
 
-/// As much of a text as is told: clients may make them long.
+/// Longest text that is logged: clients choose its length.
 pub(super) fn beginning(text: &str) -> &str {
     match text.char_indices().nth(TEXT_CHARACTERS_MAX) {
         Some((end, _)) => text.get(..end).unwrap_or_default(),
@@ -88,7 +88,7 @@ impl Gathering {
     }
 
     fn end(&mut self, object: Map<String, Value>) {
-        // Of an answer only what failed is told; that the rest did not is told by the codes.
+        // Only failed parts of an answer are logged. The codes show that the rest succeeded.
         let is_told = match self.is_response {
             true => object.contains_key(ERROR_CODE) && object.len() > 1,
             false => !object.is_empty(),
@@ -161,7 +161,7 @@ fn is_zero(count: &usize) -> bool {
 
 const ERROR_CODE: &str = "error_code";
 
-/// Texts that are told beside names of topics, groups and transactional ids.
+/// Texts that are logged beside names of topics, groups and transactional ids.
 const TEXTS: [(&str, &str); 15] = [
     ("Name", "name"),
     ("ResourceName", "resource_name"),
@@ -180,7 +180,7 @@ const TEXTS: [(&str, &str); 15] = [
     ("Mechanism", "mechanism"),
 ];
 
-/// Numbers that are told, with Kafka's meaning.
+/// Numbers that are logged, with Kafka's meaning.
 const NUMBERS: [(&str, &str); 11] = [
     ("ResourceType", "resource_type"),
     ("ResourceTypeFilter", "resource_type"),
@@ -198,5 +198,5 @@ const NUMBERS: [(&str, &str); 11] = [
 /// Objects of a line, and names of one kind in an object: a request may name any number.
 const NAMES_MAX: usize = 100;
 
-/// Characters of a text that are told: what Kafka allows for the name of a topic.
+/// Characters of a text that are logged: Kafka's limit for the name of a topic.
 const TEXT_CHARACTERS_MAX: usize = 249;

@@ -89,7 +89,7 @@ fn a_line_tells_who_did_what_with_which_result() {
 }
 
 #[test]
-fn acls_are_told_with_kafkas_numbers() {
+fn acls_are_logged_with_kafkas_numbers() {
     let creation = create_acls_request::AclCreation {
         resource_type: 2,
         resource_name: "orders".to_owned(),
@@ -112,7 +112,7 @@ fn acls_are_told_with_kafkas_numbers() {
 }
 
 #[test]
-fn no_secret_is_told() {
+fn no_secret_is_logged() {
     let secret = Bytes::from_static(b"SECRET");
     let upsertion = alter_user_scram_credentials_request::ScramCredentialUpsertion {
         name: "bob".to_owned(),
@@ -156,7 +156,7 @@ fn names_that_clients_choose_cannot_forge_a_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_apis_are_told_once_and_then_summed_up() {
+async fn data_apis_are_logged_once_and_then_summed_up() {
     let (audit, mut lines) = audit(WhenFull::Drop, 99);
     let world = World::new(&audit);
     let batch = values(&["a"]);
@@ -222,9 +222,9 @@ async fn lines_without_room_are_dropped_or_hold_their_message() {
     assert_eq!((holding.lines.get(), holding.dropped.get()), (2, 0));
 }
 
-/// A client that hung up behind its request did what it wanted, and no line told of it.
+/// A client could send a request, hang up, and leave no line in the audit.
 #[test]
-fn a_request_whose_client_leaves_before_the_answer_is_told() {
+fn a_request_whose_client_leaves_before_the_answer_is_logged() {
     let (audit, mut lines) = audit(WhenFull::Drop, 9);
     let world = World::new(&audit);
     let topic = CreatableTopic { name: "t".to_owned(), ..Default::default() };

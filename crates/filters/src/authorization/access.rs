@@ -10,7 +10,7 @@ use super::rules::Operation::{
 /// What an API takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Nothing: whoever may connect may use it.
+    /// Nothing: every client that may connect may use it.
     Free,
     /// Something for the whole request, and something for each of its parts.
     Guarded {
@@ -18,7 +18,7 @@ pub(super) enum Access {
         whole: &'static [Need],
         /// Without one of these a part is refused by itself.
         parts: &'static [Need],
-        /// Without one of these a part is left out of answers that nobody asked for by name.
+        /// Without one of these, answers omit a part that the client did not ask for by name.
         shown: &'static [Need],
     },
     /// It is not offered, and ends the session that uses it all the same: between controllers, or
@@ -157,7 +157,7 @@ pub(super) const ACCESS: &[(ApiKey, Access)] = &[
     (ApiKey::UnregisterController, whole(&[Cluster(Alter)])),
 ];
 
-/// What the use of an API takes; what the table does not know is refused.
+/// The access that an API needs. APIs missing from the table are refused.
 pub(super) fn access(api: ApiKey) -> Access {
     let row = ACCESS.iter().find(|(key, _)| *key == api);
     row.map_or(Refused, |(_, access)| *access)

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::rules::{Operation, Pattern, ResourceType, Rule, Rules};
 
-/// The rules of a filter, of which none allows what no rule allows.
+/// The rules of a filter. What no rule allows is denied.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     /// By kind of thing, principal, and name.
@@ -21,7 +21,7 @@ pub(super) struct Subject<'a> {
     pub(super) principal: &'a str,
 }
 
-/// What a rule says beside whom and what it is about.
+/// Effect of a rule, apart from its principal and resource.
 #[derive(Debug)]
 struct Told {
     virtual_cluster: Option<String>,
@@ -38,7 +38,7 @@ impl Decisions {
                 None => ResourceType::ALL.to_vec(),
             };
             for resource_type in types {
-                // The cluster's own name is Kafka's, and nobody means it by a name of topics.
+                // The cluster's own name is Kafka's; no pattern for topics means it.
                 if resource_type != ResourceType::Cluster || rule.names.is_everything() {
                     decisions.add(resource_type, &rule);
                 }

@@ -72,7 +72,7 @@ impl Visitor for Hiding<'_> {
     }
 }
 
-/// A topic whose name nobody knows is not shown.
+/// A topic with an unknown name is hidden.
 fn offsets_by_id(judge: &Judge<'_>, answer: ResponseFrame) -> Result<ResponseFrame, FilterError> {
     let mut message: OffsetFetchResponse = answer.decode()?;
     for group in &mut message.groups {

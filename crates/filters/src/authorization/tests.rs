@@ -47,7 +47,7 @@ fn refused<Q: Request>(rules: &str, version: i16, message: &Q) -> Q::Response {
     }
 }
 
-/// What the client is told of an answer of the cluster.
+/// The client's view of an answer of the cluster.
 fn told<R: Response>(rules: &str, version: i16, message: &R) -> R {
     let body = message.to_bytes(version).unwrap();
     let work = session(rules).response(made_response(R::KEY, version, &body));
@@ -97,7 +97,7 @@ fn without_rules_no_name_reaches_the_cluster() {
 
 /// An answer that tells nothing but of what was asked for need not be held.
 #[test]
-fn answers_of_which_nothing_is_hidden_are_declined() {
+fn answers_without_hidden_parts_are_declined() {
     let is_declined = |rules, topics: &[&str]| {
         let outcome = ask(&session(rules), request(9, &produce(topics, None)));
         matches!(outcome, RequestOutcome::ForwardOnly(_))
@@ -280,7 +280,7 @@ fn transactions_need_their_id() {
 }
 
 #[test]
-fn coordinators_are_told_of_what_may_be_described() {
+fn coordinators_are_shown_for_what_may_be_described() {
     let find = |key_type| FindCoordinatorRequest {
         key_type,
         coordinator_keys: vec!["a".to_owned()],

@@ -35,8 +35,8 @@ pub(crate) async fn learn(
     names.learn(ids.into_iter(), upstream).await
 }
 
-/// Ids that nobody knew when an answer came: only while a request is held can the cluster be
-/// asked, so that the next request of the session does it.
+/// Ids that were unknown when an answer came. The cluster can be asked only while a request is
+/// held, so the next request of the session does it.
 #[derive(Debug, Default)]
 pub(crate) struct MissingNames(RefCell<Vec<Uuid>>);
 

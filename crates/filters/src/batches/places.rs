@@ -90,7 +90,7 @@ pub(crate) fn of_share_fetch(response: &ResponseFrame) -> Result<Vec<Place<'_>>,
             Ok(())
         })
     })?;
-    // Endpoints follow, which hold no records; whoever decodes the message checks them.
+    // Endpoints follow. They hold no records; decoding the message checks them.
     Ok(walk.places)
 }
 

@@ -98,7 +98,7 @@ impl RefusedInFlight {
         }
         let request = request.with_message(&left)?;
         if !request.expects_response() {
-            // Kafka too closes the connection of a producer that cannot be told of an error.
+            // Kafka too closes the connection here: a producer with acks=0 gets no error.
             return Ok(RequestOutcome::Close(Some(request)));
         }
         self.note(&request, refused);
@@ -153,7 +153,7 @@ fn refused_partition(index: i32, fault: Fault, version: i16) -> PartitionProduce
     answer
 }
 
-/// Removes what was refused, and topics of which nothing is left.
+/// Removes refused partitions, and topics that are empty afterwards.
 fn remove(request: &mut ProduceRequest, refused: &[Refused]) {
     let (mut refused, mut topic_at) = (refused.iter().peekable(), 0);
     request.topic_data.retain_mut(|topic| {
@@ -259,7 +259,7 @@ mod tests {
 
     /// Each topic was looked for among all others: 1.5 MB of a client stopped a thread for minutes.
     #[test]
-    fn as_many_topics_as_a_request_may_name_are_told_of() {
+    fn as_many_topics_as_a_request_may_name_are_answered() {
         let mut answer = ProduceResponse::default();
         let names = (0..100_000).map(|at| (at, format!("topic-{at:06}")));
         merge(&mut answer, names.map(|(at, name)| refused(&name, at, &[0])).collect());

@@ -327,7 +327,7 @@ fn share_fetched_records_change_in_every_version_and_a_fault_withholds_all() {
 }
 
 #[test]
-fn what_nobody_changes_is_the_same_frame() {
+fn an_unchanged_message_is_the_same_frame() {
     let same: Bytes = [values(&["a"]), values(&["b"])].concat().into();
     let request = produce(9, &[("t", &[&values(&["a"])]), ("passing", &[&values(&["up"])])]);
     let bytes = request.bytes().to_vec();
@@ -380,7 +380,7 @@ fn refused_partitions_are_left_out_and_answered_where_the_request_had_them() {
 }
 
 #[test]
-fn a_request_of_which_nothing_is_left_is_answered() {
+fn a_request_with_nothing_left_is_answered() {
     let request = produce(11, &[("refused", &[&values(&["a"]), &values(&["b"])])]);
     let (outcome, ..) = produce_through(request);
     let RequestOutcome::Respond(answer) = outcome else { panic!("{outcome:?}") };

@@ -26,7 +26,7 @@ fn filter(rules: Vec<MaskRule>) -> Arc<Mask> {
     Arc::new(Mask::new(MaskSettings { rules, hash_key }).unwrap())
 }
 
-/// What becomes of one value.
+/// Masks one value.
 fn masked(rule: MaskRule, value: &str) -> String {
     let world = World::new(&filter(vec![rule]));
     let answer = world.response(fetched(12, "orders", &[values(&[value])]));

@@ -33,7 +33,7 @@ const GROUP_KEY: i8 = 0;
 const TRANSACTION_KEY: i8 = 1;
 const SHARE_KEY: i8 = 2;
 
-/// The size of a disk of which nothing is known (KIP-827).
+/// The size of a disk if it is unknown (KIP-827).
 const UNKNOWN_BYTES: i64 = -1;
 
 /// The first version of FindCoordinator that asks for several (KIP-699).
@@ -123,7 +123,7 @@ pub(super) fn response(prefix: &str, answer: ResponseFrame) -> Result<ResponseFr
                 }
             }
         }),
-        // Of the disk that all tenants share nobody learns how full it is (KIP-827).
+        // Tenants share the disk, so none may see how full it is (KIP-827).
         ApiKey::DescribeLogDirs => {
             change_answer(answer, |message: &mut DescribeLogDirsResponse| {
                 for directory in &mut message.results {
@@ -275,8 +275,8 @@ fn list_transactions(prefix: &str, request: RequestFrame) -> Result<Renamed, Fil
     Ok(Renamed::Forward(request.with_message(&message)?, None))
 }
 
-/// All topics come in the order of their names and in pages, of which only some are the tenant's:
-/// the first that could be begins the first page.
+/// All topics come in pages, in the order of their names. Only some are the tenant's: the first
+/// that could be begins the first page.
 fn describe_topic_partitions(prefix: &str, request: RequestFrame) -> Result<Renamed, FilterError> {
     let mut message: DescribeTopicPartitionsRequest = request.decode()?;
     if !message.topics.is_empty() || message.cursor.is_some() {

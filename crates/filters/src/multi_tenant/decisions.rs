@@ -1,10 +1,10 @@
-//! What becomes of each API, as data.
+//! How each API is handled, as data.
 
 use moldau_protocol::{ApiKey, names};
 
 use crate::names::{has_texts, names_any};
 
-/// What becomes of the messages of an API.
+/// How the messages of an API are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// They pass as they are: they name nothing that belongs to a tenant.

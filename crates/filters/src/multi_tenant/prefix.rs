@@ -125,8 +125,8 @@ impl Template {
         atoms
     }
 
-    /// The prefix of a tenant; `None` if it has none: nobody knows who the client is, or the name
-    /// of the virtual cluster could not begin the name of a topic.
+    /// The prefix of a tenant; `None` if the client is not known, or if the name of the virtual
+    /// cluster could not begin the name of a topic.
     pub(super) fn prefix(&self, virtual_cluster: &str, principal: &Principal) -> Option<String> {
         let mut prefix = String::new();
         for part in &self.0 {
@@ -142,7 +142,7 @@ impl Template {
     }
 }
 
-/// Appends a name of which only letters and digits stay; each other byte becomes `_` and two hex
+/// Appends an escaped name: letters and digits stay, each other byte becomes `_` and two hex
 /// digits. The type `User` that nearly all principals have is left out.
 fn escape(principal: &str, out: &mut String) {
     let name = principal.strip_prefix("User:").unwrap_or(principal);
@@ -205,7 +205,7 @@ mod tests {
 
     /// With the clusters `red` and `red-blue` all topics of the second were the first's too.
     #[test]
-    fn prefixes_of_which_one_may_begin_another_meet() {
+    fn prefixes_meet_if_one_may_begin_another() {
         let meets = |one: &str, cluster: &str, other: &str, others_cluster: &str| {
             let [one, other] = [one, other].map(|text| Template::parse(text).unwrap());
             let meets = one.meets(cluster, &other, others_cluster);

@@ -2,7 +2,7 @@
 //! KIP-1152, KIP-1071, in the syntax of RE2/J).
 //!
 //! `orders-.*` of the tenant `a-` becomes `a-(?:orders-.*)`. Nothing that a tenant writes may end
-//! the group, so that only expressions pass whose brackets are read alike by everybody.
+//! the group. So only expressions pass whose brackets mean the same to every parser.
 
 /// The expression over the tenant's names as one over the cluster's. `None` if it is not certain
 /// where its groups and classes end.
@@ -98,9 +98,9 @@ fn append_class(letters: &mut Letters<'_>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Whether a letter behind a backslash means the same to everybody, and nothing of what follows it.
-/// Within a quotation (`\Q`) brackets mean nothing, and a control character (`\c`) takes the next
-/// letter with it, be it a bracket.
+/// True if a letter behind a backslash means the same to every parser and does not affect what
+/// follows. Within a quotation (`\Q`) brackets mean nothing, and a control character (`\c`) takes
+/// the next letter with it, be it a bracket.
 fn is_plain(escaped: char) -> bool {
     escaped.is_ascii_punctuation()
         || escaped == ' '

@@ -82,7 +82,7 @@ fn every_name_of_every_request_goes_on_with_the_prefix() {
 #[test]
 fn every_answer_comes_back_as_if_there_were_no_prefix() {
     each(|api, version, seed| {
-        // What the layouts do not tell has tests of its own.
+        // Details that the layouts do not show have tests of their own.
         let by_hand = [
             ApiKey::FindCoordinator,
             ApiKey::DescribeConfigs,
@@ -106,7 +106,7 @@ fn every_answer_comes_back_as_if_there_were_no_prefix() {
     });
 }
 
-/// A tenant was told how large and how full the disk of all is.
+/// A tenant could see the size and the usage of the shared disk.
 #[test]
 fn log_dirs_tell_of_the_tenants_topics_and_not_of_the_disk() {
     let topic = |name: &str| describe_log_dirs_response::DescribeLogDirsTopic {
@@ -330,7 +330,7 @@ fn pages_of_all_topics_begin_with_the_tenants_first() {
 }
 
 #[test]
-fn a_client_whom_nobody_knows_belongs_to_no_tenant() {
+fn an_unknown_client_belongs_to_no_tenant() {
     let settings = MultiTenantSettings { prefix: "$(principal)-".to_owned() };
     let filter = Arc::new(MultiTenant::new(&settings).unwrap());
     let address: SocketAddr = "127.0.0.1:1".parse().unwrap();

@@ -6,7 +6,7 @@ use moldau_protocol::messages::*;
 
 use super::{Decide, Named, Partial, join_groups, take};
 
-/// Kafka's sentence for what nobody allowed.
+/// Kafka's message for a denied request.
 const REFUSED: &str = "Authorization failed.";
 
 /// Implements [`Partial`] for a request that is a list, answered by a list.

@@ -16,7 +16,7 @@ const TOPIC_IDS_SINCE: i16 = 13;
 /// The epoch of a fetch request that neither uses nor begins a session (KIP-227).
 const SESSIONLESS_EPOCH: i32 = -1;
 
-/// Offsets that are not told.
+/// The offset in an answer that gives none.
 const OFFSET_UNKNOWN: i64 = -1;
 
 impl Partial for ProduceRequest {

@@ -58,7 +58,7 @@ fn fetch_topics(ids: &[Uuid]) -> Vec<fetch_request::FetchTopic> {
 }
 
 #[test]
-fn a_request_of_which_nothing_is_refused_keeps_its_bytes() {
+fn a_request_without_refused_parts_keeps_its_bytes() {
     let message = FetchRequest { topics: fetch_topics(&[MINE]), ..Default::default() };
     let came = request(17, &message);
     let bytes = came.bytes().to_vec();
@@ -113,7 +113,7 @@ fn a_refused_topic_of_a_produce_gets_its_error() {
 }
 
 #[test]
-fn brokers_are_told_although_all_topics_are_refused() {
+fn brokers_are_listed_although_all_topics_are_refused() {
     let topic = metadata_request::MetadataRequestTopic {
         topic_id: REFUSED,
         name: None,
@@ -130,7 +130,7 @@ fn brokers_are_told_although_all_topics_are_refused() {
 }
 
 #[test]
-fn offsets_of_refused_groups_and_topics_are_not_told() {
+fn offsets_of_refused_groups_and_topics_are_hidden() {
     let wanted = |name: &str| offset_fetch_request::OffsetFetchRequestTopics {
         name: name.to_owned(),
         partition_indexes: vec![0],
@@ -279,7 +279,7 @@ fn a_configuration_is_refused_by_its_type() {
     assert_eq!((told.results[0].resource_type, &*told.results[0].resource_name), (4, "1"));
 }
 
-/// A cluster that goes by the id where both are given would serve what only the name allows.
+/// If both are given, a cluster that uses the id would serve what only the name allows.
 #[test]
 fn a_topic_with_a_name_and_an_id_must_be_admitted_by_both() {
     let by_both = |name: &str, topic_id| metadata_request::MetadataRequestTopic {

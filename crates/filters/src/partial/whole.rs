@@ -1,4 +1,4 @@
-//! Requests that are refused by one error, whatever is in them.
+//! Requests that are refused as a whole by one error.
 
 use moldau_protocol::messages::*;
 use moldau_protocol::{ApiKey, DecodeError, ErrorCode};

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn over_time_the_rate_holds_whatever_the_amounts() {
+    fn over_time_the_rate_holds_for_any_amounts() {
         let table = table(&[(None, 1000)]);
         let mut random = fastrand::Rng::with_seed(7);
         let start = Instant::now();

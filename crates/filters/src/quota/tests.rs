@@ -1,4 +1,4 @@
-//! How sessions are charged, told and held.
+//! How sessions are charged, throttled and held.
 
 use moldau_net::Principal;
 use moldau_protocol::messages::{FetchResponse, HeartbeatRequest};
@@ -36,14 +36,14 @@ async fn told(world: &World, version: i16) -> i32 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_producer_beyond_its_limit_is_told_and_held() {
+async fn a_producer_beyond_its_limit_is_throttled_and_held() {
     for entity in [QuotaEntity::Principal(None), QuotaEntity::ClientId(Some("cl*".to_owned()))] {
         let limit = QuotaLimit { produce_bytes_per_second: Some(1000), ..limit(entity) };
         let filter = filter(vec![limit]);
         let world = World::new(&filter);
         let start = Instant::now();
         let mut owed = 0;
-        // What the cluster says stays where nothing is owed.
+        // The cluster's own value stays if nothing is owed.
         while owed == 0 {
             match throttle(&world, 9, "t").await {
                 3 => {}

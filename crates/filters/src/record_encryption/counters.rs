@@ -51,7 +51,7 @@ impl Cause {
     }
 }
 
-/// What the filter has done.
+/// Counters of the filter.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) sealed: Counter,

@@ -208,6 +208,6 @@ fn of_service(error: &KmsError) -> Fault {
     Fault { detail: Some(error.to_string()), ..fault }
 }
 
-/// Data keys that are waited for in one batch, and requested ahead for one answer. A writer seals a
-/// batch with one, and whoever forges more must not have the service asked for millions.
+/// Limit of data keys awaited in one batch, and requested ahead for one answer. A writer seals a
+/// batch with one key. A forged batch must not cause millions of calls to the service.
 const EDEKS_MAX: usize = 1000;

@@ -16,7 +16,7 @@ pub(super) struct Sealing<'f> {
     filter: &'f RecordEncryption,
     /// Until when keys are waited for, once any is.
     deadline: Option<Instant>,
-    /// What the policy has to wait for.
+    /// What the policy waits for.
     needs: Option<Need>,
     /// What it waited for.
     kek_at_hand: Option<Result<KekId, KmsError>>,

@@ -172,5 +172,5 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Characters of what is told of one record, of which an answer may name many.
+/// Limit in characters of the error for one record; an answer may name many records.
 const REASON_CHARACTERS_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! Which records are refused, and what their producers are told.
+//! Which records are refused, and which errors their producers get.
 
 use bytes::Bytes;
 use moldau_protocol::messages::ProduceResponse;
@@ -25,7 +25,7 @@ fn json(unique_keys: bool) -> ValidationRule {
     value_rule(FieldRule { content: Content::Json { unique_keys }, ..FieldRule::default() })
 }
 
-/// What a producer is told of a request for one partition; `None` if it goes on.
+/// The answer to a produce request for one partition; `None` if the request is sent on.
 fn told(world: &World, batch: &Bytes) -> Option<PartitionProduceResponse> {
     let request = produce(11, &[("orders", &[batch])]);
     let bytes = request.bytes().to_vec();

@@ -30,7 +30,7 @@ const PRODUCE: i16 = 12;
 const FETCH: i16 = 12;
 
 /// Longer than the window in which clear text would be found.
-const SECRET: &[u8] = b"a value that nobody may find on a disk";
+const SECRET: &[u8] = b"a value that must not be on a disk";
 
 struct World {
     store: Arc<Store>,
@@ -250,7 +250,7 @@ fn a_topic_without_a_key_fails_alone_where_that_is_refused() {
 }
 
 #[test]
-fn a_request_of_which_nothing_can_be_sent_is_answered_at_once() {
+fn a_request_with_nothing_to_send_is_answered_at_once() {
     let world = World::start(UnresolvedKey::Reject);
     let request = produce_request(PRODUCE, -1, &[(50, 3, &batch())]);
     let response = world.client().call(PRODUCE, &request);

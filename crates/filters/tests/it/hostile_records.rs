@@ -87,7 +87,7 @@ fn messages_allocate_no_more_for_ten_thousand_records_than_for_one() {
     }
 }
 
-/// What a filter allocates for a message whose like it has seen.
+/// Allocations of a filter for a message after it has seen a similar one.
 fn measure<T>(message: impl Fn() -> T, pass: impl Fn(T) -> bool) -> AllocationInfo {
     // The first finds the buffers of its thread too small.
     assert!(pass(message()));

@@ -125,8 +125,8 @@ impl Session {
     }
 }
 
-/// Rules of which one is about the client and the topic; the others are about other topics, other
-/// clients, and beginnings of either, by turns.
+/// Rules. One applies to the client and the topic. The others apply to other topics, other clients,
+/// and prefixes of either, in turn.
 fn authorization(count: usize) -> Authorization {
     let others = (1..count).map(|number| match number % 4 {
         0 => format!("allow User:alice Write topic other-{number}"),

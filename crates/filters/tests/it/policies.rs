@@ -218,7 +218,7 @@ fn a_topic_id_that_the_cluster_does_not_know_is_refused() {
 }
 
 #[test]
-fn a_limit_that_is_passed_is_told_and_others_go_on() {
+fn a_passed_limit_throttles_and_others_go_on() {
     let limit = |entity, bytes| QuotaLimit {
         entity,
         produce_bytes_per_second: Some(bytes),
@@ -237,13 +237,13 @@ fn a_limit_that_is_passed_is_told_and_others_go_on() {
         assert_eq!(u128::try_from(answer.throttle_time_ms).unwrap(), THROTTLE_MAX.as_millis());
     }
     assert_eq!(log.lock().unwrap().len(), 5);
-    // Who is held holds nobody else.
+    // A held client does not hold up others.
     let answer = Client::connect(&proxy, 0).call(12, &fetch(12));
     assert_eq!((answer.throttle_time_ms, answer.responses[0].partitions.len()), (0, 5));
 }
 
 #[test]
-fn the_audit_sees_what_clients_are_told_by_other_filters() {
+fn the_audit_sees_answers_of_other_filters() {
     let (sink, mut lines) = tokio::sync::mpsc::channel(99);
     let settings = AuditSettings {
         apis: AUDITED_APIS.to_vec(),

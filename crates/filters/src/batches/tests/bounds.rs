@@ -146,7 +146,7 @@ fn a_batch_as_large_as_the_configured_frame_passes() {
     assert_eq!(produced(&sent), [large]);
 }
 
-/// What a batch costs that does not unpack was not counted, so that many kept the thread.
+/// The cost of a batch that fails to unpack was not counted, so many of them held the thread.
 #[test]
 fn batches_that_do_not_unpack_let_other_connections_have_their_turn() {
     let mut damaged = packed().to_vec();

@@ -38,7 +38,7 @@ fn name_of(id: Uuid) -> String {
     format!("topic-{}", id.as_bytes()[0])
 }
 
-/// What a broker has kept, by topic and partition.
+/// Records of a broker, by topic and partition.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) records: Mutex<BTreeMap<(String, i32), Vec<u8>>>,
