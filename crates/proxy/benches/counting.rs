@@ -3,11 +3,10 @@
 //! thread, kernel included.
 //!
 //! A scripted client and a scripted broker talk through a proxy without filters, one request at a
-//! time: the case in which a request takes the most turns of its session, each of which reads the
-//! clock. Runs itself under Valgrind's Callgrind, which must be installed, twice with another
-//! number of exchanges, so that what is not theirs drops out. Valgrind knows no clock but that of
-//! the kernel, so that reading it is timed apart. Run with
-//! `cargo bench -p moldau-proxy --bench counting`.
+//! time: in this case a request takes the most turns of its session, and each turn reads the clock.
+//! Runs itself under Valgrind's Callgrind, which must be installed, twice with another number of
+//! exchanges, so that what is not theirs drops out. Valgrind knows no clock but that of the kernel,
+//! so that reading it is timed apart. Run with `cargo bench -p moldau-proxy --bench counting`.
 
 use std::error::Error;
 use std::fs;

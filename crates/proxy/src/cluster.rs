@@ -1,5 +1,5 @@
-//! A virtual cluster at work: what connections go by that begin, which filters are in force, and
-//! what is known of the real cluster.
+//! A running virtual cluster: settings of connections that begin, active filters, and known facts
+//! about the real cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,13 +49,13 @@ pub(crate) struct Cluster {
     chains: Arc<Chains>,
     /// The end of this virtual cluster, if not of the proxy.
     shutdown: Shutdown,
-    /// Guards what connections go by that begin.
+    /// Guards the settings of connections that begin.
     settings: Mutex<Arc<Settings>>,
     known: Known,
     pub(crate) logs: Logs,
 }
 
-/// What connections go by that begin.
+/// Settings of connections that begin.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) config: VirtualCluster,
@@ -154,14 +154,14 @@ impl Cluster {
         &self.shutdown
     }
 
-    /// What connections go by that begin at this moment.
+    /// Settings of a connection that begins at this moment.
     pub(crate) fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.lock())
     }
 
-    /// Lets connections that begin go by other settings. Those that stand take other filters only.
-    /// Returns the chain of the filters if these are others; what it does beside the sessions is
-    /// for the caller to begin.
+    /// Applies other settings to connections that begin. Established connections take only the
+    /// filters. Returns the filter chain if it changed; the caller starts the chain's background
+    /// tasks.
     pub(crate) fn replace(
         &self,
         mut config: VirtualCluster,
@@ -198,7 +198,7 @@ impl Cluster {
         self.place(node_id, local)
     }
 
-    /// The host and port that a client is told for a broker, where its listener accepts.
+    /// The advertised host and port of a broker, at which its listener accepts.
     fn place(self: &Arc<Self>, node_id: i32, local: IpAddr) -> Option<(String, u16)> {
         match &self.settings().entrance {
             Entrance::Ports { ports, advertised_host } => {
@@ -327,7 +327,7 @@ impl Cluster {
         self.known.wanted.notified().await;
     }
 
-    /// What the cluster said about the versions that it serves, once it has.
+    /// The cluster's answer about the versions that it serves, once known.
     pub(crate) async fn api_versions(&self) -> Arc<ApiVersionsResponse> {
         loop {
             let learned = self.known.learned.notified();

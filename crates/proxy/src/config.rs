@@ -15,7 +15,7 @@ use crate::traces::Traces;
 /// The least memory that a proxy runs in.
 pub const MEMORY_BYTES_MIN: usize = 64 * 1024 * 1024;
 
-/// What a proxy is to do.
+/// Configuration of a proxy.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The admin pages, if there are any.
@@ -49,7 +49,7 @@ pub struct VirtualCluster {
     pub name: String,
     /// Where clients connect.
     pub gateway: Gateway,
-    /// How clients prove who they are, and are told who we are.
+    /// How clients and the proxy authenticate to each other.
     pub downstream: Security,
     /// The real cluster.
     pub upstream: UpstreamSettings,
@@ -84,7 +84,7 @@ pub enum Gateway {
     Ports {
         /// Where clients connect first.
         bootstrap: SocketAddr,
-        /// The host that clients are told to connect to; otherwise the address that each came by.
+        /// The host advertised to clients; otherwise the address that each connected to.
         advertised_host: Option<String>,
         /// Brokers get consecutive ports from here on, in the order in which they are discovered;
         /// 0 lets the system choose every port.
@@ -99,7 +99,7 @@ pub enum Gateway {
         bootstrap_host: String,
         /// The host of a broker, with `$(nodeId)` in the place of its id.
         broker_host: String,
-        /// The port that clients are told; otherwise that of the listener.
+        /// The port advertised to clients; otherwise that of the listener.
         advertised_port: Option<u16>,
     },
 }
@@ -107,7 +107,7 @@ pub enum Gateway {
 /// Security of the connections of clients.
 #[derive(Clone, Debug, Default)]
 pub struct Security {
-    /// The proxy's certificates and whom it trusts; plain text without.
+    /// The proxy's certificates and trusted authorities; plain text without.
     pub tls: Option<Arc<ServerTls>>,
     /// Who handles SASL.
     pub sasl: Sasl,
@@ -116,7 +116,7 @@ pub struct Security {
 /// Who handles the SASL of clients.
 #[derive(Clone, Debug, Default)]
 pub enum Sasl {
-    /// The cluster. The proxy only notes whom it accepted.
+    /// The cluster. The proxy only notes which principal it accepted.
     #[default]
     Passthrough,
     /// The proxy; nothing of a client reaches the cluster before it has authenticated.
@@ -128,11 +128,11 @@ pub enum Sasl {
 pub struct UpstreamSettings {
     /// Bootstrap servers as `host:port`. The one that served last is tried first.
     pub servers: Vec<String>,
-    /// Whom the proxy trusts and its own certificate; plain text without.
+    /// Trusted authorities and the proxy's own certificate; plain text without.
     pub tls: Option<Arc<ClientTls>>,
     /// The credentials of the proxy; none are sent without.
     pub sasl: Option<Arc<SaslClient>>,
-    /// Whether servers are told the address of the client by the PROXY protocol, version 2.
+    /// True if the proxy sends the client's address to servers (PROXY protocol, version 2).
     pub proxy_protocol: bool,
 }
 

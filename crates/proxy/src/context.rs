@@ -88,7 +88,7 @@ impl SessionContext {
         self.inner.frame_bytes_max
     }
 
-    /// Whom memory for the session's messages is given to.
+    /// Account that memory for the session's messages is charged to.
     #[must_use]
     pub fn memory(&self) -> &MemoryAccount {
         &self.inner.memory

@@ -130,7 +130,7 @@ mod tests {
     use super::host_of;
 
     #[test]
-    fn the_host_of_a_server_is_told_from_its_port() {
+    fn the_host_of_a_server_is_split_from_its_port() {
         for (server, host) in [("b.example:9092", "b.example"), ("[::1]:9092", "::1")] {
             assert_eq!(host_of(server), host);
         }

@@ -39,8 +39,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 const REFRESH: Duration = Duration::from_mins(5);
 
 /// Asks until the brokers are known, then again whenever a client was refused, until the virtual
-/// cluster ends. A cluster that demands authentication, of which the proxy has none, does not tell
-/// its brokers; these are then learned from the answers to clients.
+/// cluster ends. If the cluster demands authentication and the proxy has no credentials, the
+/// brokers are learned from the answers to clients.
 pub(crate) async fn run(cluster: Arc<Cluster>) {
     let shutdown = cluster.shutdown().clone();
     tokio::select! {
@@ -72,8 +72,8 @@ async fn ask(cluster: &Arc<Cluster>) -> Option<()> {
     // Ports are handed out in the order of the ids.
     brokers.sort_by_key(|broker| broker.node_id);
     for MetadataResponseBroker { node_id, host, port, .. } in &brokers {
-        // A broker without a place was logged and counted. By which address clients come does not
-        // matter, since none is told.
+        // A broker without a place was logged and counted. The address that clients use does not
+        // matter, since none is advertised here.
         let _place = cluster.advertise(*node_id, host, *port, [0, 0, 0, 0].into());
     }
     Some(())

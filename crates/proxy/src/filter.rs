@@ -25,8 +25,8 @@ pub enum Direction {
     Response,
 }
 
-/// What a filter gives, at once or later. Whatever it waits for, order on its connection is kept,
-/// what else comes on it waits in the sockets, and other connections go on.
+/// Result of a filter, at once or later. While the filter waits, its connection keeps the order of
+/// messages, further ones wait in the sockets, and other connections go on.
 pub type FilterFuture<T> = Pin<Box<dyn Future<Output = Result<T, FilterError>>>>;
 
 /// A filter of a virtual cluster, shared by all its sessions.
@@ -55,7 +55,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// What the filter has counted, for the metrics page.
+    /// Counters of the filter, for the metrics page.
     fn metrics(&self) -> Vec<FilterMetric> {
         Vec::new()
     }
@@ -84,7 +84,7 @@ pub trait SessionFilter {
     }
 }
 
-/// What becomes of a request.
+/// How a request is handled.
 #[derive(Debug)]
 pub enum RequestOutcome {
     /// It goes on to the next filter, and at last to the cluster.

@@ -277,7 +277,7 @@ impl Frame {
     }
 
     fn header_bytes(&self) -> Vec<u8> {
-        // What a filter writes may be longer, and is long again where it was before.
+        // The output of a filter may be longer, and is likely to be so again.
         let mut bytes = pool::take_frame(2 * self.bytes.len());
         if bytes.capacity() == 0 {
             bytes = pool::take_frame(self.bytes.len());

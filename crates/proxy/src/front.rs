@@ -48,7 +48,7 @@ struct Admitted {
     address: SocketAddr,
     /// The address by which it came.
     local: SocketAddr,
-    /// Whom its certificate is for.
+    /// Principal of the client certificate.
     principal: Option<Principal>,
     /// When it has to have authenticated.
     deadline: Instant,

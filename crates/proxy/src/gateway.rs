@@ -86,7 +86,7 @@ struct Doors {
 
 #[derive(Debug)]
 struct Door {
-    /// What clients are told for as long as the gateway is the same.
+    /// Addresses advertised to clients while the gateway is the same.
     port: u16,
     listening: bool,
 }
@@ -97,8 +97,8 @@ impl Ports {
         Self { address, start, proxy_protocol, closed: Shutdown::new(), doors }
     }
 
-    /// The port of a broker. If nobody listens there yet, with a listener that is bound, at which
-    /// the caller accepts until the gateway is closed.
+    /// The port of a broker. If the port has no listener yet, it comes with a bound one. The caller
+    /// accepts on it until the gateway is closed.
     ///
     /// # Errors
     /// The port cannot be had.
@@ -121,7 +121,7 @@ impl Ports {
         Ok(Some((port, Some(listener))))
     }
 
-    /// Completes when nobody is to listen at these ports any more.
+    /// Completes when the listeners of these ports must close.
     pub(crate) async fn closed(&self) {
         self.closed.reached(Phase::Stopped).await;
     }
@@ -132,7 +132,7 @@ impl Ports {
 }
 
 impl Doors {
-    /// Gives a broker a port, at which nobody listens yet.
+    /// Assigns a port to a broker. It has no listener yet.
     fn add(&mut self, node_id: i32) -> Option<u16> {
         let port = self.next_port;
         if port > 0 {

@@ -32,7 +32,7 @@
 //!   claims; no other record byte is read, changed or copied on its way from socket to socket.
 //! - A session stays on one thread, with one connection upstream, and holds a receive buffer only
 //!   while bytes are in it. What a session holds is bounded, and no length field allocates.
-//! - A broker's listener accepts before a client is told its address.
+//! - A broker's listener accepts before its address is advertised to a client.
 //! - What either peer sends can end its own session at most, and that is counted.
 //! - A client's request reaches the cluster only once the gateway's TLS and SASL let it.
 //! - A reload keeps every connection of a virtual cluster that stays, and a wrong one changes

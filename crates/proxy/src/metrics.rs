@@ -104,7 +104,7 @@ struct Reading {
     clusters: Vec<ClusterReading>,
 }
 
-/// What is told of one virtual cluster.
+/// Metrics of one virtual cluster.
 #[derive(Debug)]
 pub(crate) struct ClusterReading {
     pub(crate) name: String,

@@ -4,10 +4,10 @@
 //! session. Where none is to be had, sessions go on with small buffers, which the limit of
 //! connections bounds.
 //!
-//! What is given back is kept for the next that needs it, so that a busy thread goes on in memory
-//! that it has, and its cache too: a fresh frame of a MB has its pages made by the kernel, one
-//! fault each, which costs more than to seal what is in it. What nobody needed for a while is
-//! freed, so that a thread without traffic keeps nothing.
+//! Returned buffers are kept for the next use, so that a busy thread works in memory that is mapped
+//! and in its cache. For a fresh frame of a MB the kernel makes each page in a fault of its own.
+//! That costs more than sealing the frame's content. Buffers that were unused for a while are
+//! freed, so that a thread without traffic keeps none.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -37,8 +37,8 @@ static FRAMES_KEPT_BYTES_PLANNED: AtomicUsize = AtomicUsize::new(FRAMES_KEPT_BYT
 /// The smallest frame that is worth keeping. The allocator has such small pieces at hand.
 const FRAME_KEPT_BYTES_MIN: usize = 16 * 1024;
 
-/// How often what nobody needed meanwhile is freed: long against the time between two messages of
-/// a busy connection, short against the time for which anybody looks at the memory of an idle one.
+/// How often unused buffers are freed: much longer than the time between two messages of a busy
+/// connection, much shorter than an operator's look at the memory of an idle one.
 const UNUSED_FREED_INTERVAL: Duration = Duration::from_secs(1);
 
 thread_local! {

@@ -21,8 +21,8 @@ use crate::pool;
 use crate::running::{Reloaded, Running};
 use crate::traces::Tracer;
 
-/// How long the last traces may take to reach the collector, beyond the drain. Whoever stops the
-/// process allows for little more than the drain.
+/// How long the last traces may take to reach the collector, beyond the drain. Supervisors that
+/// stop the process wait little longer than the drain.
 const LAST_TRACES_WITHIN: Duration = Duration::from_secs(2);
 
 /// Requests in flight of a proxy that failed may take this long.
@@ -99,8 +99,8 @@ impl Proxy {
         })
     }
 
-    /// Waits until someone who knows the token asks at the admin port for a reload. Who asked waits
-    /// until told what came of it.
+    /// Waits for a reload request with the token at the admin port. The requester waits for the
+    /// result.
     pub async fn reload_wanted(&self) -> ReloadWanted {
         match poll_fn(|cx| self.reloads_wanted.lock().poll_recv(cx)).await {
             Some(wanted) => wanted,
@@ -158,15 +158,15 @@ impl Proxy {
     }
 
     /// Stops accepting and lets requests in flight finish for as long as the configuration allows.
-    /// What the traces still hold is sent then, within two seconds.
-    /// Returns the number of connections that had to be cut off.
+    /// Pending traces are sent then, within two seconds. Returns the number of connections that had
+    /// to be cut off.
     #[must_use]
     pub fn drain(self) -> usize {
         let drain_timeout = self.begin_drain();
         let cut_off = self.threads.finish(drain_timeout);
         self.tracer.end();
-        // A collector that takes nothing does not keep the process from its end; what is done when
-        // nobody holds the other side is told by an error.
+        // A stuck collector must not keep the process from its end. An error here means that the
+        // other side is gone.
         let _sent = self.exported.lock().recv_timeout(LAST_TRACES_WITHIN);
         cut_off
     }

@@ -28,15 +28,15 @@ const HEAD_BYTES: usize = 12;
 /// The shortest request: a header of version 0, without a client id.
 const FRAME_BYTES_MIN: usize = 8;
 
-/// Bytes within which a produce request must have told its `acks`. Before them stand a client id
-/// and a transactional id of at most 32767 bytes each, and tagged fields that none define.
+/// Bytes within which the `acks` of a produce request must stand. Before them stand a client id and
+/// a transactional id of at most 32767 bytes each, and tagged fields that none define.
 const ACKS_WITHIN_BYTES: usize = 96 * 1024;
 
-/// Longest request of SASL, which filters hold whole for whoever sends it: as much as Kafka takes
-/// of a stranger by default (`sasl.server.max.receive.size`).
+/// Longest SASL request. Filters hold it whole, for any client. It is Kafka's default for
+/// unauthenticated clients (`sasl.server.max.receive.size`).
 const AUTHENTICATION_FRAME_BYTES_MAX: usize = 512 << 10;
 
-/// Bytes within which a fetch request must have told its limits: a client id stands before them.
+/// Bytes within which the limits of a fetch request must stand: a client id precedes them.
 const LIMITS_WITHIN_BYTES: usize = 64 * 1024;
 
 /// A fetch answer for filters is limited to this part of what one answer may take in memory at

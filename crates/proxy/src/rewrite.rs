@@ -112,8 +112,8 @@ impl Rewriter {
             .map_err(|refusal| self.unreadable(api, version, &refusal))
     }
 
-    /// What is to be changed in a Metadata answer of which `bytes` have come; `None` if the brokers
-    /// are not among them yet. What follows the brokers need not be held.
+    /// Changes to make in a Metadata answer whose first part is `bytes`; `None` if that does not
+    /// hold the brokers yet. What follows the brokers need not be held.
     pub(crate) fn rewrite_metadata(
         &self,
         filters: &SessionChain,

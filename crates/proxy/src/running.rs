@@ -57,8 +57,8 @@ impl Begun {
         self.0.push(Box::new(move || Box::pin(start())));
     }
 
-    /// Begins the tasks on the first thread, in their order. Blocks while its queue is full, so
-    /// that nobody may hold a lock that the thread wants.
+    /// Begins the tasks on the first thread, in their order. Blocks while its queue is full, so the
+    /// caller must not hold a lock that the thread wants.
     ///
     /// # Errors
     /// The threads have stopped.
@@ -79,7 +79,7 @@ impl fmt::Debug for Begun {
     }
 }
 
-/// A virtual cluster of a configuration, of which nothing can be wrong any more.
+/// A virtual cluster of a configuration that has been checked.
 struct Planned {
     config: VirtualCluster,
     entrance: Entrance,
@@ -342,7 +342,7 @@ fn check(configs: &[VirtualCluster]) -> Result<(), Error> {
         let hosts = match &config.gateway {
             Gateway::Ports { .. } => None,
             Gateway::Sni { .. } if config.downstream.tls.is_none() => {
-                return Err(wrong("hosts are told by TLS, of which there is none"));
+                return Err(wrong("an SNI gateway needs TLS for its listener"));
             }
             Gateway::Sni { bootstrap_host, broker_host, .. } => {
                 Some(Hosts::parse(bootstrap_host, broker_host).map_err(wrong)?)

@@ -80,7 +80,7 @@ impl Ended {
     }
 }
 
-/// What a session goes by beside its filters.
+/// Settings of a session beside its filters.
 pub(crate) struct Terms {
     /// Of the proxy's authentication with the cluster, if that ends.
     pub(crate) renewal: Option<Renewal>,
@@ -185,8 +185,8 @@ where
         };
         let ended = std::future::poll_fn(&mut poll).await;
         self.count_end(&ended);
-        // What TLS holds of the last requests is sent. A side that reads no more must not keep what
-        // it is told last.
+        // Sends what TLS still buffers of the last requests. A side that stops reading must not
+        // block that.
         let told = async { tokio::join!(self.downstream.shutdown(), self.upstream.shutdown()) };
         drop(timeout(CLOSE_WITHIN, told).await);
         ended
@@ -324,7 +324,7 @@ where
         }
     }
 
-    /// Whether the client has begun a request, of which a part is missing.
+    /// True if the client has sent only a part of a request.
     fn is_within_request(&self) -> bool {
         self.requests.is_starved() || !self.request_scanner.is_between_frames()
     }

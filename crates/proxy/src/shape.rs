@@ -12,7 +12,7 @@ pub(crate) enum Field {
     Fixed(usize),
     /// Text, bytes or records, or null: a length and so many bytes.
     Sized,
-    /// An array of structs of these fields, each of which ends in tagged fields.
+    /// An array of structs of these fields. Each struct ends in tagged fields.
     Array(&'static [Self]),
     /// The tagged fields of a struct that is not an array's element.
     Tags,

@@ -1,9 +1,9 @@
-//! Traces: some requests, chosen at random, are told to a collector as spans of OpenTelemetry, by
-//! OTLP over HTTP in its JSON encoding.
+//! Traces: exports a random sample of requests to a collector as OpenTelemetry spans (OTLP over
+//! HTTP, JSON encoding).
 //!
-//! A request that was answered and is chosen becomes a small record in a bounded queue, and all
-//! that costs more is done by one task beside the sessions. What finds no room, or no collector, is
-//! counted and forgotten. While there is no collector a request costs one branch.
+//! Each sampled request becomes a small record in a bounded queue once it is answered. One task
+//! outside the sessions does the costly work. Records that find no room or no collector are dropped
+//! and counted. Without a collector a request costs one branch.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const BATCH_WAIT: Duration = Duration::from_millis(250);
 pub struct Traces {
     /// Where the collector takes traces by OTLP over HTTP, usually at `/v1/traces`.
     pub collector: Arc<HttpUrl>,
-    /// The part of the requests that is told, from 0 to 1.
+    /// The fraction of requests that is exported, from 0 to 1.
     pub sample_ratio: f64,
     /// Names this proxy; OpenTelemetry's `service.name`.
     pub service_name: String,

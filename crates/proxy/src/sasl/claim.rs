@@ -36,9 +36,9 @@ fn plain(message: &[u8]) -> Option<String> {
     String::from_utf8(name.to_vec()).ok()
 }
 
-/// RFC 5802: `n,a=authzid,n=name,r=nonce,extensions`. Whom a delegation token (KIP-48) stands for
-/// is known to the cluster alone. The second message begins with `c=`; an extension of it may look
-/// like a name.
+/// RFC 5802: `n,a=authzid,n=name,r=nonce,extensions`. Only the cluster knows the owner of a
+/// delegation token (KIP-48). The second message begins with `c=`; an extension of it may look like
+/// a name.
 fn scram(message: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(message).ok()?;
     let mut fields = text.split(',');
@@ -52,7 +52,7 @@ fn scram(message: &[u8]) -> Option<String> {
 }
 
 /// RFC 7628: `n,a=authzid, ^A auth=Bearer token ^A ^A`. The principal is the claim `sub` by
-/// default. A message with two tokens names nobody: the cluster may believe the other.
+/// default. A message with two tokens names no principal: the cluster may believe the other.
 fn bearer(message: &[u8]) -> Option<String> {
     let token = bearer_token(message)?;
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nobody_is_not_believed() {
+    fn a_message_without_a_name_is_not_believed() {
         let token = |name: &str| {
             let payload = URL_SAFE_NO_PAD.encode(format!(r#"{{"sub":"{name}"}}"#));
             format!("auth=Bearer e30.{payload}.sig")

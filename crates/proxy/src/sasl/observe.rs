@@ -25,11 +25,11 @@ pub(super) struct Observer {
 
 #[derive(Default)]
 struct Exchange {
-    /// What the last handshake asked for; `None` for a mechanism that is not known here.
+    /// Mechanism of the last handshake; `None` if it is not known here.
     asked: Option<Mechanism>,
     /// The mechanism on which the cluster agreed.
     agreed: Option<Mechanism>,
-    /// Whom the exchange that is under way is about.
+    /// Principal of the exchange that is under way.
     claim: Option<Principal>,
     /// What was asked for, or claimed, by each request in flight, in their order.
     in_flight: VecDeque<Asked>,

@@ -189,8 +189,8 @@ async fn write<M: Message>(
     Ok(())
 }
 
-/// What the cluster serves, as a client may know it before it has authenticated, and the version
-/// of that answer.
+/// The APIs that the cluster serves, which a client may see before it has authenticated, and the
+/// version of that answer.
 async fn offer(
     cluster: &Arc<Cluster>,
     version: i16,

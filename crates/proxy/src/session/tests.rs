@@ -31,7 +31,7 @@ use crate::frame::{RequestFrame, ResponseFrame};
 use crate::unserved::unserved;
 use crate::upstream::Upstream;
 
-/// What a socket takes before its writer has to wait.
+/// Bytes that a socket takes before its writer has to wait.
 const SOCKET_BYTES: usize = 1000;
 
 type OnRequest = dyn Fn(RequestFrame, Upstream) -> FilterFuture<RequestOutcome> + Send + Sync;
@@ -40,7 +40,7 @@ type OnResponse = dyn Fn(ResponseFrame) -> FilterFuture<ResponseFrame> + Send + 
 /// A filter that does what its closures say.
 struct Scripted {
     claims: Vec<(ApiKey, Direction)>,
-    /// Whom nobody may ask for.
+    /// An API that the filter does not let through.
     forbidden: Option<ApiKey>,
     on_request: Box<OnRequest>,
     on_response: Box<OnResponse>,
@@ -332,7 +332,7 @@ fn an_answer_that_all_decline_passes_as_it_arrives() {
     });
 }
 
-/// Holds heartbeats until told to go on.
+/// Holds heartbeats until released.
 fn waiting(go: &Arc<Notify>) -> Scripted {
     let go = Arc::clone(go);
     Scripted::requests(ApiKey::Heartbeat, move |request, _| {
@@ -562,7 +562,7 @@ const RELAXED: std::sync::atomic::Ordering = std::sync::atomic::Ordering::Relaxe
 fn what_no_filter_claims_is_not_held() {
     with_filters(vec![marking("a", 1)], async |mut world| {
         let request = encoded(12, 1, &produce(-1, 100_000));
-        // A socket holds far less than the request, of which the end never comes.
+        // A socket holds far less than the request, and the end of the request never comes.
         let (start, _) = request.split_at(50_000);
         let mut arrived = vec![0; 50_000];
         let reads = world.broker.read_exact(&mut arrived);

@@ -248,7 +248,7 @@ fn a_client_authenticates_with_the_proxy_before_anything_reaches_the_cluster() {
 }
 
 #[test]
-fn wrong_credentials_are_told_and_end_the_connection() {
+fn wrong_credentials_get_an_error_and_end_the_connection() {
     let broker = telling(1);
     let (proxy, _) = terminating(broker.address, None);
     for (user, password) in [("alice", "guess"), ("nobody", "secret")] {
@@ -395,8 +395,8 @@ fn user_reload_keeps_clients_connected() {
     assert!(second.is_closed());
 }
 
-/// A broker that takes nothing before it was told the password, and believes it for so long. Counts
-/// how often it was told.
+/// A broker that demands the password first, and accepts it for a lifetime. Counts how often it got
+/// the password.
 fn demanding(lifetime_ms: i64, told: &Arc<AtomicUsize>) -> Broker {
     let told = Arc::clone(told);
     Broker::start_all(move |seen| match seen.api_key {

@@ -267,7 +267,7 @@ fn a_virtual_cluster_that_is_gone_is_drained_and_others_are_left_alone() {
     refuses_soon(*gone_at);
 }
 
-/// Waits until nobody listens at `address`.
+/// Waits until `address` has no listener.
 fn refuses_soon(address: SocketAddr) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while TcpStream::connect(address).is_ok() {

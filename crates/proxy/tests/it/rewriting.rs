@@ -252,7 +252,7 @@ fn leader_hints_of_share_groups_lead_back_in_every_version() {
 }
 
 #[test]
-fn the_told_address_leads_to_the_broker_of_that_id() {
+fn the_advertised_address_leads_to_the_broker_of_that_id() {
     let second = Broker::start_with(|own| {
         move |seen: &_| Act::Send(metadata_of(seen, &[(2, own)], "second"))
     });

@@ -23,7 +23,7 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    /// For these host names, the first of which is its common name too.
+    /// For these host names. The first is its common name too.
     pub(crate) fn of(hosts: &[&str]) -> Self {
         let mut parameters = rcgen::CertificateParams::new(
             hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>(),

@@ -24,7 +24,7 @@ pub(crate) struct Seen {
     pub(crate) frame: Vec<u8>,
 }
 
-/// What a scripted broker does with a request.
+/// How a scripted broker handles a request.
 pub(crate) enum Act {
     /// Sends these bytes, as they are.
     Send(Vec<u8>),
@@ -40,7 +40,7 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// What the proxy asks for of its own accord at its start is answered with no brokers.
+    /// The proxy's own request at its start is answered with no brokers.
     pub(crate) fn start(script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
         Self::start_with(|_| move |seen: &Seen| script(seen))
     }

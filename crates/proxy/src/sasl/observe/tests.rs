@@ -5,7 +5,7 @@ use moldau_protocol::{Request, Response, frame};
 
 use super::*;
 
-/// A session whose cluster answers as it is told.
+/// A session whose cluster gives scripted answers.
 struct World {
     context: SessionContext,
     observer: Rc<Observer>,
@@ -83,7 +83,7 @@ fn scram_is_believed_at_its_end_only() {
 
 /// Clusters pass over extensions of the second message, which is proven for the first one's name.
 #[test]
-fn a_later_message_of_an_exchange_names_nobody_else() {
+fn a_later_message_of_an_exchange_names_no_other_principal() {
     for last in ["c=biws,r=abcdef,n=admin,p=cHJvb2Y=", "n,,n=admin,r=abc"] {
         let world = World::new();
         world.choose("SCRAM-SHA-256");
