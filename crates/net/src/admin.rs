@@ -1,11 +1,11 @@
 //! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`, `/profile`, and where
 //! an operator gave a token, `/reload`.
 //!
-//! They are served while the process lives, also while it drains, and whatever becomes of the
-//! clients: their connections are none of the network threads' limits and hold up no drain.
-//! `/readyz` is 503 until the process can serve, and again when a drain begins, so that a load
-//! balancer looks elsewhere before connections are closed. `/livez` is 503 once a thread has failed
-//! or gives no sign of life.
+//! They are served while the process lives, also while it drains, independently of client
+//! connections. Admin connections do not count towards the network threads' limits and do not delay
+//! a drain. `/readyz` is 503 until the process can serve, and again when a drain begins, so that a
+//! load balancer looks elsewhere before connections are closed. `/livez` is 503 once a thread has
+//! failed or gives no sign of life.
 
 mod profile;
 mod reload;
@@ -49,7 +49,7 @@ const SILENT_FOR: Duration = Duration::from_secs(5);
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// What the admin pages show. A function that writes the metrics is always ready.
+/// Content of the admin pages. A function that writes the metrics is always ready.
 pub trait AdminPages: Send + Sync + 'static {
     /// The page of the counters.
     ///
@@ -68,7 +68,7 @@ pub trait AdminPages: Send + Sync + 'static {
         None
     }
 
-    /// The page by which the configuration was reloaded; `None` if nobody may.
+    /// The page that reloads the configuration; `None` if reloads are off.
     fn reload(&self) -> Option<ReloadPage> {
         None
     }
@@ -329,7 +329,7 @@ mod tests {
         drop(scraper);
     }
 
-    /// Pages of which one is opened by a token.
+    /// Pages with one that needs a token.
     struct Reloadable(BearerToken, tokio::sync::mpsc::Sender<ReloadWanted>);
 
     impl AdminPages for Reloadable {

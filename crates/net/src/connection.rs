@@ -75,7 +75,7 @@ pub struct ConnectionLimits {
     /// Longest time until a peer that has to prove who it is has done so: what earlier steps (TLS)
     /// have left of [`ListenerLimits::handshake_timeout`](crate::ListenerLimits).
     pub authentication_timeout: Duration,
-    /// Whom the memory of the connection is given to.
+    /// Account that the connection's memory is charged to.
     pub memory: MemoryAccount,
 }
 

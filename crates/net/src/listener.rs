@@ -88,7 +88,7 @@ impl Listener {
     }
 
     /// Takes the peer's address from a PROXY protocol header, as `mode` says. Limits per address
-    /// then go by that address.
+    /// then apply to that address.
     #[must_use]
     pub fn with_proxy_protocol(mut self, mode: Mode) -> Self {
         self.proxy_protocol = mode;

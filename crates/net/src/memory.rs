@@ -20,7 +20,7 @@
 //!   account may have of its pool: once all holders have released, the first is served.
 //! - A holder waits only for permits of uses further down in the table. It has at most one permit
 //!   of each use that it waited for. So there is no circle of holders that wait for each other, and
-//!   whoever waits longest for [`MemoryUse::Work`] waits for the processor alone.
+//!   the longest waiter for [`MemoryUse::Work`] waits for the processor alone.
 //! - A holder of [`MemoryUse::Request`] or [`MemoryUse::Answer`] waits for its peer at most. While
 //!   others have waited for [`PATIENCE`], holders are woken each time it is over, and end
 //!   connections whose peers are too slow for that. So every holder releases.
@@ -208,7 +208,7 @@ impl MemoryBudget {
     }
 }
 
-/// Whom permits are given to: one connection. Clones share it.
+/// Owner of permits: one connection. Clones share it.
 #[derive(Clone, Debug)]
 pub struct MemoryAccount {
     inner: Arc<Inner>,

@@ -1,4 +1,4 @@
-//! The PROXY protocol, versions 1 and 2: a load balancer says whom it speaks for.
+//! The PROXY protocol, versions 1 and 2: a load balancer states the address of its client.
 //!
 //! ```text
 //! version 1   PROXY TCP4 192.0.2.1 192.0.2.9 50000 9092 \r\n          at most 107 bytes

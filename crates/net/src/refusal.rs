@@ -1,5 +1,5 @@
-//! Why clients are refused, and what operators see of it: a counter for each cause, and a line in
-//! the log that nobody can repeat at will.
+//! Causes of refusals, and how operators see them: a counter for each cause, and a rate-limited
+//! line in the log.
 
 use std::fmt;
 use std::net::SocketAddr;

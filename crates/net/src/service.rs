@@ -118,7 +118,7 @@ pub trait Service {
         true
     }
 
-    /// Who the peer is and what it came to, for operators who want to know whom was refused.
+    /// Address of the peer and name of its listener, logged with refusals.
     fn peer(&self) -> (Option<SocketAddr>, &str) {
         (None, "")
     }

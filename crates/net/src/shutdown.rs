@@ -1,4 +1,4 @@
-//! The drain signal: one atomic that connections read for free, and a list of whom to wake.
+//! The drain signal: one atomic that connections read for free, and a list of tasks to wake.
 
 use std::collections::HashMap;
 use std::sync::Arc;

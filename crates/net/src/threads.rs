@@ -30,9 +30,9 @@ use crate::shutdown::{Phase, Shutdown};
 /// holds the rest.
 const HAND_OVER_MAX: usize = 256;
 
-/// Connections whose PROXY protocol header is awaited, above which further ones are closed at once.
-/// A balancer sends it with the first packet, so that more are not in earnest; nobody's share by
-/// address bounds them where the header is required.
+/// Limit of connections whose PROXY protocol header is awaited. Further ones are closed at once. A
+/// balancer sends the header with the first packet, so more than this is abuse. Limits per address
+/// do not apply before the header is read.
 const AWAITED_HEADERS_MAX: usize = 1024;
 
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -40,7 +40,7 @@ type Start = Box<dyn FnOnce() -> LocalFuture + Send>;
 
 /// What is handed over to a thread.
 enum Task {
-    /// What the threads must not go on without: its panic is their failure.
+    /// A task that the threads depend on: its panic is their failure.
     Service(&'static str, Start),
     /// A connection of this peer, which a panic ends, to this address.
     Connection(SocketAddr, SocketAddr, Start),
@@ -351,7 +351,7 @@ impl NetworkHandle {
         }
         if entry.mode != Mode::Disabled {
             let Ok(place) = Arc::clone(&self.inner.awaited_headers).try_acquire_owned() else {
-                let why = "too many connections have not said whom they are for";
+                let why = "too many connections have not sent a PROXY protocol header";
                 entry.refuse(&self.inner, Refusal::ConnectionLimit, &why);
                 return None;
             };
@@ -397,7 +397,7 @@ impl NetworkHandle {
     }
 }
 
-/// What a connection has to go through before it is served.
+/// Checks that a connection must pass before it is served.
 struct Entry {
     peer: SocketAddr,
     /// The address that it came to.
@@ -514,7 +514,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// What a thread follows, and where it tells of what goes wrong.
+/// The signals that a thread follows, and where it reports failures.
 struct Follows {
     shutdown: Shutdown,
     supervisor: Supervisor,

@@ -1,7 +1,9 @@
-//! TLS and mutual TLS, by rustls: who we are, whom we trust, and what a certificate's name means.
+//! TLS and mutual TLS, by rustls: own certificates, trusted authorities, and the meaning of a
+//! certificate's name.
 //!
-//! Files are read elsewhere: settings hold what was in them, and [`ServerTls::replace`] and
-//! [`ClientTls::replace`] take them anew. Connections that stand keep what they were made with.
+//! Files are read elsewhere: settings hold their content, and [`ServerTls::replace`] and
+//! [`ClientTls::replace`] apply new ones. Established connections keep the settings they began
+//! with.
 //!
 //! A handshake takes far more processor time than an ordinary request: some 0.15 ms of a core with
 //! a P-256 key and 0.4 ms with RSA 2048, as the benchmark `handshake` of this crate counts it.

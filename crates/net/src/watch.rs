@@ -55,7 +55,7 @@ impl fmt::Display for Silence {
 /// What a connection waits for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Awaited {
-    /// The peer has begun a request, the rest of which would be read.
+    /// The peer has begun a request; its rest would be read.
     pub request: bool,
     /// An answer, or a part of one, could be written if the peer took it.
     pub answer: bool,
@@ -167,7 +167,7 @@ impl PeerWatch {
         true
     }
 
-    /// Counts a step, at the end of which this was awaited.
+    /// Counts a step that ended by awaiting this.
     pub fn step(&mut self, awaited: Awaited) -> Option<Silence> {
         let (steps, bytes_min) = (self.window_steps, self.window_bytes_min);
         let moved = self.requests.bytes + self.answers.bytes;

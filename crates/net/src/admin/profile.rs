@@ -54,7 +54,7 @@ pub(super) async fn answer(query: Option<&str>) -> Page {
     }
 }
 
-/// Whoever goes away before the end ends the profile.
+/// If the client disconnects early, the profile ends.
 async fn take(place: SemaphorePermit<'static>, length: Duration) -> Result<String, String> {
     // Both ends read the files of the program, which would hold up the connections of the thread.
     let begun = tokio::task::spawn_blocking(move || Sampling::begin(place)).await;

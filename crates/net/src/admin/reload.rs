@@ -1,13 +1,13 @@
-//! `POST /reload`: who knows the token has the configuration taken anew, and is told what came of
-//! it.
+//! `POST /reload`: reloads the configuration for a client that has the token, and answers with the
+//! result.
 //!
 //! | status | when |
 //! |---|---|
-//! | 200 | it was taken; the text says what changed |
-//! | 401 | the token is missing or another |
-//! | 404 | nobody may: there is no token |
+//! | 200 | the configuration was applied; the text says what changed |
+//! | 401 | the token is missing or wrong |
+//! | 404 | no token is configured |
 //! | 405 | the method is not POST |
-//! | 422 | it was refused and nothing changed; the text says why |
+//! | 422 | the configuration was refused and nothing changed; the text says why |
 //! | 503 | the process drains |
 
 use std::fmt;
@@ -23,8 +23,8 @@ use super::{Page, text};
 use crate::sasl::secrets_equal;
 use crate::shutdown::{Phase, Shutdown};
 
-/// Reloads that were asked for and have not begun. Further ones wait in their connections, of which
-/// the admin port has few.
+/// Limit of reloads that are queued. Further ones wait in their connections; the admin port has few
+/// of those.
 const WANTED_MAX: usize = 1;
 
 /// What those know who may have the configuration taken anew (RFC 6750). Clones share it.

@@ -30,7 +30,7 @@ pub enum Closed {
 }
 
 impl Closed {
-    /// What it counts as, if it is a refusal that nobody has counted.
+    /// The refusal to count, if it has not been counted yet.
     pub(super) fn cause(&self) -> Option<Refusal> {
         match self {
             Self::Silent(silence) => Some((*silence).into()),

@@ -319,7 +319,7 @@ fn simulate(seed: u64) {
     });
 }
 
-/// Two hundred peers held all the memory there was, and everybody else waited for ever.
+/// Two hundred peers held all the memory, and all other peers waited for ever.
 #[test]
 fn honest_peers_are_served_among_many_that_hold_what_they_get() {
     [1, 2, 3, 16_441_954_721_187_374_689].into_iter().for_each(simulate);

@@ -54,7 +54,7 @@ pub(super) fn message(token: &str, extensions: &[(String, String)]) -> Vec<u8> {
     message.into_bytes()
 }
 
-/// What a server answers to a token that it does not believe, as JSON.
+/// A server's answer to a token that it does not accept, as JSON.
 pub(super) fn challenge(status: &str, scope: Option<&str>) -> String {
     match scope {
         Some(scope) => serde_json::json!({ "status": status, "scope": scope }).to_string(),

@@ -26,7 +26,7 @@ pub(super) const ITERATIONS_MIN: u32 = 4096;
 /// own limit for what it stores is 16,384.
 const ITERATIONS_MAX: u32 = 250_000;
 
-/// What a server knows of a user's password. The password does not follow from it, except by
+/// A server's verifier of a user's password. The password does not follow from it, except by
 /// guessing.
 #[derive(Clone, Eq, PartialEq)]
 pub struct ScramCredential {
@@ -128,7 +128,7 @@ pub(super) struct ServerExchange {
     user: String,
     known: bool,
     credential: ScramCredential,
-    /// What the client's `c=` has to repeat.
+    /// The value that the client's `c=` must repeat.
     header: String,
     nonce: String,
     /// The client's first message without its header, and the server's first message.
@@ -234,7 +234,7 @@ pub(super) struct ClientExchange {
     user: String,
     password: Zeroizing<String>,
     nonce: String,
-    /// What the server's final message has to prove, once it can be known.
+    /// The signature that the server's final message must carry, once it can be known.
     server_signature: Option<Vec<u8>>,
 }
 

@@ -19,8 +19,8 @@ use super::tokens::{TokenVerifier, Verified};
 use crate::error::SaslError;
 use crate::principal::{Principal, shown};
 
-/// How long the answer to wrong credentials is held back, so that guessing is slow; Kafka's
-/// `connection.failed.authentication.delay.ms`. Whoever sends the answer waits.
+/// How long the answer to wrong credentials is delayed, so that guessing is slow; Kafka's
+/// `connection.failed.authentication.delay.ms`. The sender of the answer waits.
 pub const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
 
 /// Largest message of an authentication, and largest frame of a peer that has not yet proven who it
@@ -28,7 +28,7 @@ pub const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
 /// each of many strangers could make us hold.
 pub const AUTHENTICATION_BYTES_MAX: usize = 64 * 1024;
 
-/// Whom a server knows. Called on network threads: nothing here may block.
+/// The users of a server. Called on network threads: nothing here may block.
 pub trait Credentials: Send + Sync {
     /// Whether `password` is the user's. Compare with [`super::secrets_equal`].
     fn plain(&self, user: &str, password: &str) -> bool;
@@ -37,7 +37,7 @@ pub trait Credentials: Send + Sync {
     fn scram(&self, mechanism: Mechanism, user: &str) -> Option<ScramCredential>;
 }
 
-/// What a listener with SASL goes by.
+/// Configuration of a listener with SASL.
 pub struct SaslServerSettings {
     /// The mechanisms offered; at least one.
     pub mechanisms: Vec<Mechanism>,
@@ -77,8 +77,8 @@ impl SaslServer {
         Ok(Self { settings: RwLock::new(Arc::new(settings)), phantom_secret })
     }
 
-    /// Goes by the settings of `next` from the next message on. Connections that stand are kept, as
-    /// long as their client is believed; whoever is not known any more cannot repeat it (KIP-368).
+    /// Applies the settings of `next` from the next message on. Established connections are kept
+    /// while their authentication is valid. A removed user cannot authenticate again (KIP-368).
     pub fn take_over(&self, next: &Self) {
         let next = next.settings();
         if let (Some(before), Some(tokens)) = (&self.settings().tokens, &next.tokens) {
@@ -168,7 +168,7 @@ enum Exchange {
     /// The client has chosen.
     Chosen(Mechanism),
     Scram(Box<ServerExchange>, Mechanism),
-    /// A token was not believed; this is what the client will be told.
+    /// A token was not accepted; this is the error for the client.
     TokenRefused(String),
     Failed,
 }
@@ -300,7 +300,7 @@ impl SaslSession {
         }
     }
 
-    /// Takes one message. The error is what the client is told, in Kafka's words.
+    /// Takes one message. The error is the message for the client, in Kafka's words.
     fn step(&mut self, exchange: Exchange, message: &[u8]) -> Result<Step, String> {
         let mechanism = match exchange {
             Exchange::Chosen(mechanism) => mechanism,

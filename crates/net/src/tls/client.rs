@@ -1,4 +1,4 @@
-//! The client's side: whom we believe, and who we say we are.
+//! The client's side: trusted authorities and own certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::identity::{CryptoProvider, Identity, TrustAnchors};
 use crate::error::TlsError;
 use crate::stream::Stream;
 
-/// What connections to servers with TLS go by.
+/// Configuration of connections to servers with TLS.
 #[derive(Debug)]
 pub struct ClientTlsSettings {
     /// Who signed the certificates of servers.
@@ -35,9 +35,9 @@ pub struct ClientTlsSettings {
     pub verify_host_name: bool,
 }
 
-/// The client's side of TLS, shared by all connections that go by the same settings.
+/// The client's side of TLS, shared by all connections with the same settings.
 pub struct ClientTls {
-    /// Guards what the next handshake goes by; held for a clone of it only.
+    /// Guards the settings of the next handshake; held only to clone them.
     current: RwLock<Arc<ClientConfig>>,
 }
 

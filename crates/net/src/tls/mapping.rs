@@ -170,7 +170,7 @@ fn pieces(replacement: &str, group_count: usize) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// The name as Java's `X500Principal.getName()` gives it, which Kafka's rules and ACLs go by: the
+/// The name as Java's `X500Principal.getName()` gives it, which Kafka's rules and ACLs use: the
 /// most specific part first, and types without a keyword in RFC 2253 as numbers with the value's
 /// encoding in hexadecimal.
 fn distinguished_name(name: &X509Name<'_>) -> String {

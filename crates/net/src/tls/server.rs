@@ -36,7 +36,7 @@ pub enum ClientAuthentication {
     Required,
 }
 
-/// What a listener with TLS goes by.
+/// Configuration of a listener with TLS.
 #[derive(Debug)]
 pub struct ServerTlsSettings {
     /// Certificates by the host that the client names (SNI): `broker-1.example`, `*.example` for
@@ -55,7 +55,7 @@ pub struct ServerTlsSettings {
 
 /// The server's side of TLS, shared by all connections of a listener.
 pub struct ServerTls {
-    /// Guards what the next handshake goes by; held for a clone of it only.
+    /// Guards the settings of the next handshake; held only to clone them.
     current: RwLock<Arc<Current>>,
 }
 
@@ -104,7 +104,8 @@ impl ServerTls {
     /// Takes the client's side of the handshake and answers it, on the runtime thread that calls.
     ///
     /// # Errors
-    /// The peer is refused, or not done by `deadline`; it has been told why as far as TLS can.
+    /// The peer is refused, or not done by `deadline`; it got the reason as far as TLS can state
+    /// it.
     pub async fn accept(&self, stream: TcpStream, deadline: Instant) -> Result<Accepted, TlsError> {
         self.answer(ClientHello::read(stream, deadline).await?).await
     }

@@ -1,4 +1,4 @@
-//! Peers that mean no good: memory stays bounded and nobody else is disturbed.
+//! Hostile peers: memory stays bounded and other peers are not disturbed.
 
 use std::future::Future;
 use std::io;

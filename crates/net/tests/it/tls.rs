@@ -144,7 +144,7 @@ fn wrong_server_certificates_are_refused_with_the_cause() {
 }
 
 #[test]
-fn host_name_is_checked_unless_told_not_to() {
+fn host_name_is_checked_unless_switched_off() {
     let (authority, other) = (Authority::new("ca"), Authority::new("other"));
     let (world, _) = start(server_settings(&authority.issue("server", &["elsewhere"])));
     let client = |authority: &Authority| {
@@ -163,7 +163,7 @@ fn host_name_is_checked_unless_told_not_to() {
 }
 
 #[test]
-fn host_chooses_the_certificate_and_an_unknown_one_is_told_so() {
+fn host_chooses_the_certificate_and_an_unknown_one_gets_an_alert() {
     let authority = Authority::new("ca");
     let identity = |host: &str| authority.issue(host, &[host]).identity();
     let identities = vec![

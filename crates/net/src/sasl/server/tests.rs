@@ -199,7 +199,8 @@ fn tokens_follow_a_handshake_of_version_0() {
     assert_eq!(state, SaslState::Authenticated(Principal::user("alice")));
     assert!(answer.auth_bytes.is_empty());
     assert!(!session.awaits_token());
-    // Only SaslAuthenticate tells until when, so that nobody else knows when to repeat it.
+    // Only SaslAuthenticate states the lifetime. Without it a client cannot know when to
+    // authenticate again.
     assert_eq!(session.handshake(&plain, 0).error_code, 35);
     assert!(!session.awaits_token());
     assert!(matches!(session.admits(ApiKey::Fetch, now), Admit::No(_)));
