@@ -31,8 +31,8 @@ use crate::shutdown::{Phase, Shutdown};
 const HAND_OVER_MAX: usize = 256;
 
 /// Limit of connections whose PROXY protocol header is awaited. Further ones are closed at once. A
-/// balancer sends the header with the first packet, so more than this is abuse. Limits per address
-/// do not apply before the header is read.
+/// balancer sends the header with the first packet, so more than this is abuse. Where the header is
+/// required, limits per address do not bound these connections.
 const AWAITED_HEADERS_MAX: usize = 1024;
 
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
