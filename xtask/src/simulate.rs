@@ -81,7 +81,7 @@ impl Subject {
     /// The name of the simulation.
     fn test(self) -> &'static str {
         match self {
-            Self::Storage => "storage_keeps_its_word_whatever_the_disk_does",
+            Self::Storage => "storage_keeps_its_guarantees_under_disk_faults",
             Self::ConsumerGroups => "random_lives_keep_the_promises_of_the_consumer_protocol",
         }
     }

@@ -34,7 +34,7 @@ impl State {
         self.used == 0 || self.used.saturating_add(bytes) <= limit
     }
 
-    /// Grants from the head of the queue what fits, and returns whom to wake.
+    /// Grants what fits from the head of the queue, and returns the tasks to wake.
     fn grant(&mut self, limit: usize) -> Vec<Waker> {
         let mut wakers = Vec::new();
         let first = self.queue.partition_point(|ticket| ticket.granted);
@@ -58,7 +58,7 @@ impl Admissions {
         Arc::new(Admissions { limit, state: Mutex::default() })
     }
 
-    /// Admits at once or not at all; nobody overtakes those who wait.
+    /// Admits at once or not at all; does not overtake waiters.
     pub(crate) fn admit(self: &Arc<Self>, bytes: usize) -> Option<Admission> {
         let mut state = self.state.lock();
         if !state.queue.is_empty() || !state.fits(bytes, self.limit) {

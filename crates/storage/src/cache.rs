@@ -189,7 +189,7 @@ impl ReadCache {
         self.chunks.lock().bytes
     }
 
-    /// Memory of the chunks that anybody holds: those that are listed, and those that readers have.
+    /// Memory of all chunks in use: those in the cache's list, and those that readers hold.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.pool.used_bytes()
     }
@@ -510,7 +510,7 @@ impl ReadCache {
         }
     }
 
-    /// Ends the reader threads; whoever waits for a chunk is told.
+    /// Ends the reader threads; tasks that wait for a chunk get an error.
     pub(crate) fn close(&self) {
         let waiting = {
             let mut queue = self.queue.lock();

@@ -219,7 +219,7 @@ fn header_of(position: u64, last: FrameLink, cluster_id: [u8; 16], length: u64) 
 struct States {
     /// They are complete up to here, at most.
     complete_to: u64,
-    /// The first batch of which they speak.
+    /// The first batch that they describe.
     live_from: u64,
 }
 
@@ -262,7 +262,7 @@ fn write_states(
 pub(crate) fn wait(journal: &Journal, lsn: Lsn) -> Result<(), Error> {
     if journal.options.drive == Drive::Stepped {
         while journal.flush_one() {}
-        // Nobody else flushes: what is not durable now never will be.
+        // No other thread flushes: what is not durable now never will be.
         if journal.durable.position() < lsn.0 {
             let cause = journal.poisoned();
             return Err(cause.map_or(Error::Closed, |cause| Error::Poisoned { cause }));
@@ -417,7 +417,7 @@ pub(crate) fn refuse_unfinished_repair(disk: &dyn Disk, dir: &Path) -> Result<()
     }
 }
 
-/// Reads the pages of a checkpoint that are whole, whatever the others are.
+/// Reads the intact pages of a checkpoint; others may be damaged.
 pub(crate) fn read_pages(
     disk: &dyn Disk,
     path: &Path,

@@ -7,8 +7,8 @@
 //!
 //! Nothing is cleaned from the first open transaction on. Batches of aborted transactions go, and
 //! supersede nothing; the marker of a commit goes when no record of its transaction is left.
-//! Markers of aborts stay: recovery may find an aborted transaction in the journal that was
-//! cleaned away here, and a consumer that is told of it waits for its marker.
+//! Markers of aborts stay: recovery may find an aborted transaction in the journal that was cleaned
+//! away here, and a consumer that learns of it waits for its marker.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;

@@ -206,11 +206,11 @@ pub(crate) fn read_full(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> 
     Ok(())
 }
 
-/// Removes a large file that nobody reads any longer. A file system that tells the device which
-/// blocks are free (`mount -o discard`) lets every flush wait while it does, a tenth of a second
-/// for a gigabyte. So the file is given back from its end, at the pace of the background as if
-/// `costs` bytes were written for each `piece`. Each is flushed: the device is told with the file
-/// system's next commit, which may be five seconds away, of all that has come together until then.
+/// Removes a large file that no reader uses. A file system that reports free blocks to the device
+/// (`mount -o discard`) delays every flush meanwhile, a tenth of a second for a gigabyte. So the
+/// file is given back from its end, at the pace of the background as if `costs` bytes were written
+/// for each `piece`. Each piece is flushed. Otherwise the file system's next commit, up to five
+/// seconds away, would report all of them at once.
 pub(crate) fn remove_gently(
     disk: &dyn Disk,
     pace: &Pace,

@@ -46,7 +46,7 @@ pub enum Error {
         "{path}: a repair was interrupted; `moldau broker repair --apply` brings it to its end"
     )]
     RepairUnfinished {
-        /// What the repair has written.
+        /// Files that the repair has written.
         path: PathBuf,
     },
     /// Operator: an option is outside its range.
@@ -181,7 +181,7 @@ pub enum AppendError {
     },
     /// Client: the producer has a transaction open in the log and the batch is not part of it
     /// (Kafka error 48).
-    #[error("the producer has an open transaction, of which the batch is not a part")]
+    #[error("the producer has an open transaction and the batch is not part of it")]
     InTransaction,
     /// Client, later: the log has as many open and aborted transactions as it can keep.
     #[error("the log has too many open and aborted transactions")]

@@ -130,7 +130,7 @@ pub(crate) struct Files {
     /// Taken while a file is created, before `listed`; readers of `listed` do not wait for the
     /// disk.
     creating: Mutex<Creating>,
-    /// Not held while anybody waits for the disk.
+    /// Not held while a task waits for the disk.
     spares: Mutex<Spares>,
     listed: Mutex<Listed>,
 }
@@ -159,7 +159,7 @@ impl Listed {
 
     fn keep_open(&mut self, number: u64, handle: Arc<dyn DiskFile>) {
         if self.handles.len() == HANDLES_MAX {
-            // Whoever begins a file must not wait for a descriptor.
+            // Beginning a file must not wait for a descriptor.
             let begun = |number: &u64| self.file(*number).is_none_or(|file| file.is_begun());
             let idle = self.handles.iter().position(|(number, _)| begun(number));
             self.handles.remove(idle.unwrap_or(0));
@@ -317,7 +317,7 @@ impl Files {
         let file = Arc::new(file);
         let mut listed = self.listed.lock();
         listed.files.push_back(Arc::clone(&file));
-        // Whoever enters the file opens nothing.
+        // Entering the file opens no descriptor.
         listed.keep_open(number, handle);
         Ok(file)
     }
@@ -505,7 +505,7 @@ fn is_disk_full(error: &io::Error) -> bool {
         .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
 }
 
-/// What a file of the journal is called while it waits for later use.
+/// Name of a journal file that waits for later use.
 fn spare_path(path: &Path) -> PathBuf {
     path.with_extension(SPARE_SUFFIX)
 }
@@ -525,7 +525,7 @@ mod tests {
     /// To remove it at once would give all of its blocks back in one go, for which every flush
     /// waits; and it is of use as soon as it is read no more.
     #[test]
-    fn a_retired_file_is_used_again_once_nobody_reads_it() {
+    fn a_retired_file_is_used_again_once_no_reader_uses_it() {
         let dir = tempfile::tempdir().unwrap();
         let setup = FilesSetup {
             dir: dir.path().to_owned(),

@@ -50,7 +50,7 @@ pub(crate) enum Unready<E> {
     Wants(Wanted),
 }
 
-/// What the disk is to be asked for.
+/// Space or a file that the disk is asked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted {
     /// The file that starts at this position.

@@ -168,7 +168,7 @@ pub(crate) struct FileHeader {
     pub(crate) frame_bytes_max: u32,
 }
 
-/// What the first bytes of a journal file are.
+/// Type of the first bytes of a journal file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FileHeaderRead {
     Known(FileHeader),

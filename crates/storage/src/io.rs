@@ -25,7 +25,7 @@ pub(crate) struct SegmentPool {
     layout: Layout,
     unused_max: usize,
     unused: Mutex<Vec<Memory>>,
-    /// Bytes of the segments that anybody holds.
+    /// Bytes of the segments in use.
     used_bytes: Arc<AtomicUsize>,
 }
 
@@ -47,7 +47,7 @@ impl Drop for Memory {
 
 impl SegmentPool {
     /// A pool of segments of `segment_bytes`, a multiple of [`BLOCK`], that keeps at most
-    /// `unused_max` of them when nobody uses them.
+    /// `unused_max` unused ones.
     pub(crate) fn new(segment_bytes: usize, unused_max: usize) -> Arc<SegmentPool> {
         SegmentPool::counting(segment_bytes, unused_max, Arc::default())
     }
@@ -69,7 +69,7 @@ impl SegmentPool {
         Arc::new(SegmentPool { layout, unused_max, unused: Mutex::new(Vec::new()), used_bytes })
     }
 
-    /// Bytes of the segments that anybody holds, be it a slice of one.
+    /// Bytes of the segments in use, also if only a slice of one is held.
     pub(crate) fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
     }

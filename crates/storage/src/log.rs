@@ -152,8 +152,8 @@ impl Log {
         self.state().epochs.end_of(leader_epoch, self.high_watermark())
     }
 
-    /// The state. After a panic under its lock offsets may be wrong that were told or will be, so
-    /// that the journal stops.
+    /// The state. After a panic under its lock, offsets that were or will be returned may be wrong,
+    /// so the journal stops.
     fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock_whole().unwrap_or_else(|_| {
             let cause = format!("a panic left {:?} half changed", self.id);
@@ -218,8 +218,8 @@ impl Log {
         Ok(Appended { base_offset, last_offset, lsn, is_duplicate: false, start_offset })
     }
 
-    /// First offset of which it is not decided whether it counts: the high watermark, or the first
-    /// of a transaction that is open or whose end is not durable.
+    /// Last stable offset: the high watermark, or the first offset of a transaction that is open or
+    /// whose end is not durable.
     pub fn last_stable_offset(&self) -> i64 {
         self.state().last_stable_offset(self.high_watermark())
     }

@@ -21,8 +21,8 @@ pub(crate) struct Merge {
     pub(crate) level: u32,
 }
 
-/// The merge that is due, if any: a level with enough segments whose runs are short, or a segment
-/// most of which is dead.
+/// The merge that is due, if any: a level with enough segments with short runs, or a mostly dead
+/// segment.
 pub(crate) fn due(segments: &[Arc<Segment>]) -> Option<Merge> {
     let mut levels: BTreeMap<u32, Vec<Arc<Segment>>> = BTreeMap::new();
     for segment in segments.iter().filter(|segment| !segment.is_damaged()) {
@@ -39,7 +39,7 @@ pub(crate) fn due(segments: &[Arc<Segment>]) -> Option<Merge> {
     Some(Merge { inputs, level: level + 1 })
 }
 
-/// What a segment is fit for.
+/// Uses that a segment is fit for.
 #[derive(Debug, PartialEq, Eq)]
 enum Fit {
     /// It has no short runs, or is too large.

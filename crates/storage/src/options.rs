@@ -52,8 +52,8 @@ pub struct Options {
     /// when it is full; at least `file_bytes`, as metadata may need a whole file, or zero for none.
     /// Default 256 MiB.
     pub reserve_bytes: u64,
-    /// Time that the journal thread waits for company before each flush. Default zero: what arrives
-    /// during one flush makes up the next. For slow network disks.
+    /// Time that the journal thread waits for more batches before each flush. Default zero: batches
+    /// that arrive during one flush form the next. For slow network disks.
     pub commit_delay: Duration,
     /// Bytes a second that sorting, merging, cleaning and checkpoints together read and write while
     /// the journal or cold reads use the disk; zero for no limit of its own. Beside flushes it is

@@ -3,8 +3,8 @@
 //! Both share the disk with the journal, whose flushes producers wait for. A disk that is asked for
 //! all it can read lets a flush wait for a hundred milliseconds. So while the journal is in use,
 //! reads begin at a rate that falls when flushes take longer than they do alone, and rises
-//! otherwise. Sorting, merging, cleaning and checkpoints keep to a part of it, and to a fixed rate
-//! while anybody uses the disk. While all rest nothing is held back.
+//! otherwise. Sorting, merging, cleaning and checkpoints get a part of it, and a fixed rate while
+//! the disk is in use. While it is idle nothing is limited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -262,13 +262,13 @@ const FLUSH_BYTES_FREE: u64 = 256 << 10;
 const CROWDED_BYTES: u64 = 1 << 20;
 /// A burst of producers is over for good after this.
 const CROWDED_FOR: Duration = Duration::from_secs(30);
-/// What a flush takes on a disk that is worth the name, until it is known.
+/// Assumed time of a flush until it has been measured.
 const ALONE_AT_FIRST: Duration = Duration::from_micros(500);
 /// A flush beside reads may take this many times longer than alone, and a little.
 const SLOWER_MAX: u64 = 2;
 const SLOWER_NS: u64 = 100_000;
 const READ_RATE_AT_FIRST: u64 = 256 << 20;
-/// Consumers get on whatever the producers do.
+/// Consumers make progress under any load from producers.
 const READ_RATE_MIN: u64 = 32 << 20;
 /// No disk of this class gives more.
 const READ_RATE_MAX: u64 = 8 << 30;

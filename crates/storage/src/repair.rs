@@ -16,7 +16,7 @@
 //! - A log keeps its start, unless that moved in a lost frame: then records come back that had been
 //!   deleted, or a deleted topic does.
 //! - Logs of topics whose own metadata is lost get a name, by the owner.
-//! - A log of which everything lay in lost frames is not known, and begins at offset 0 again.
+//! - A log that lay entirely in lost frames is unknown, and begins at offset 0 again.
 //! - The files as they were stay in a directory of their own.
 
 mod directory;
@@ -263,7 +263,7 @@ impl Examination {
     /// Opens and reads the segments that count, or may.
     fn read_segments(&mut self) -> Result<Segments, Error> {
         let Salvaged { segments: counted, removed, has_lost_entries, .. } = &self.salvaged;
-        // What a lost frame has added is there, and what it has removed takes nothing's place.
+        // Segments that a lost frame added are present; those it removed conflict with none.
         let counts = |number: u64| {
             counted.contains(&number) || *has_lost_entries && !removed.contains(&number)
         };

@@ -34,7 +34,7 @@ pub(crate) struct Frame<'a> {
 
 /// A frame that is damaged, but not in the headers of its entries.
 pub(crate) struct DamagedFrame<'a> {
-    /// What the next frame says of it, if that part of it is as it was written.
+    /// The next frame's record of it, if that part of the frame is intact.
     pub(crate) link: FrameLink,
     pub(crate) bytes: usize,
     pub(crate) entries: Vec<ReadEntry<'a>>,

@@ -148,8 +148,8 @@ impl Segments {
         self.listed.lock().given_up.push(segment);
     }
 
-    /// Removes the file of a segment that was given up and that nobody reads any longer, in pieces
-    /// of `piece` bytes. Says whether there was one.
+    /// Removes the file of a segment that was given up and that no reader uses, in pieces of
+    /// `piece` bytes. Returns true if there was one.
     pub(crate) fn remove_unread(&self, pace: &Pace, piece: u64) -> Result<bool, Error> {
         let unread = |segment: &mut Arc<Segment>| Arc::strong_count(segment) == 1;
         let Some(segment) = self.listed.lock().given_up.extract_if(.., unread).next() else {

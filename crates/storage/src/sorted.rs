@@ -116,7 +116,7 @@ impl Piece {
     }
 }
 
-/// What a log has in some segments, as far as it follows each other.
+/// A log's contiguous data in some segments.
 pub(crate) struct Share {
     pub(crate) base_offset: i64,
     pub(crate) next_offset: i64,

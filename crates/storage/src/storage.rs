@@ -54,7 +54,7 @@ struct Inner {
     topics: Arc<Topics>,
     admissions: Arc<Admissions>,
     info: Info,
-    /// Held during a checkpoint, of which there is one at a time.
+    /// Held during a checkpoint; there is one at a time.
     checkpointed: Mutex<Newest>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Keeps other processes out until all else is gone.
@@ -509,7 +509,7 @@ fn is_refusal(kind: ErrorKind) -> bool {
     is_full(kind) || matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
 }
 
-/// A full disk is told apart from a broken one, which is worth another attempt.
+/// Tells a full disk from a broken one: a full disk is worth another attempt.
 fn disk_full(error: Error) -> Error {
     match error {
         Error::Io { source, .. } if is_full(source.kind()) => Error::DiskFull,

@@ -1,11 +1,11 @@
 //! The most recently flushed part of the journal, in the memory that it was written from.
 //!
-//! A reader that falls out of it must read from the disk, of which producers at full speed leave it
-//! too little to ever come back. So more is held while a reader lags, within a limit.
+//! A reader that falls out of it must read from the disk. Producers at full speed leave too little
+//! disk bandwidth for the reader to catch up. So the tail holds more while a reader lags, within a
+//! limit.
 //!
 //! Readers get slices of the very memory, which stays as long as they hold them, also when it has
-//! left the tail. The tail makes up for that by holding less, and where that does not suffice,
-//! readers get copies.
+//! left the tail. The tail then holds less itself. If that does not suffice, readers get copies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::io::SegmentPool;
 
 /// Flushed frames, newest last.
 pub(crate) struct Tail {
-    /// Bytes that are held whether anybody reads them or not.
+    /// Bytes that are held with or without readers.
     kept: usize,
     /// Bytes that are held at most, while readers lag.
     most: usize,
@@ -63,7 +63,7 @@ impl Tail {
         self.parts.lock().bytes
     }
 
-    /// Memory of frames that anybody holds, flushed or not.
+    /// Memory of all frames in use, flushed or not.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.pool.used_bytes()
     }
@@ -81,8 +81,8 @@ impl Tail {
         }
         let flushed = tail.bytes - before;
         tail.lag.flushed(flushed, self.kept);
-        // What a reader needed goes slowly: it may soon be needed again, and memory that was given
-        // back is dear to get.
+        // Memory that lagging readers needed is released slowly: it may soon be needed again, and
+        // getting it back from the system is expensive.
         let wanted = tail.wanted(self.kept).max(before.saturating_sub(SHRINK_BYTES));
         let limit = wanted.min(self.most);
         let mut excess = self.excess();
@@ -164,8 +164,8 @@ impl Lag {
     }
 }
 
-/// Adds to `out` the slices that make up `bytes` bytes from `position` on; adds nothing and says so
-/// if `parts`, which ascend, do not hold all of them.
+/// Adds to `out` the slices of `bytes` bytes from `position` on. Adds nothing and returns false if
+/// the ascending `parts` do not hold all of them.
 pub(crate) fn slice_parts<'a>(
     parts: impl Iterator<Item = &'a (u64, Bytes)>,
     mut position: u64,
@@ -189,7 +189,7 @@ pub(crate) fn slice_parts<'a>(
     false
 }
 
-/// What is kept at least for readers at the end of the journal, whatever others hold.
+/// Minimum kept for readers at the end of the journal, regardless of what others hold.
 const KEPT_MIN: usize = 4 << 20;
 /// By how much less is held after a frame than before it, at most.
 const SHRINK_BYTES: usize = 128 << 10;

@@ -70,7 +70,7 @@ impl Transactions {
             return;
         }
         if !batch.is_control() {
-            // What the cleaning has emptied decides on nothing.
+            // Batches that cleaning has emptied decide nothing.
             if batch.records_count() > 0 && !self.open.contains_key(&producer_id) {
                 self.open.insert(producer_id, base_offset);
                 self.firsts.insert((base_offset, producer_id));
@@ -89,7 +89,7 @@ impl Transactions {
         }
     }
 
-    /// First offset of which it is not decided whether it counts.
+    /// Last stable offset: the first offset that is not decided yet.
     pub(crate) fn last_stable_offset(&mut self, start_offset: i64, high_watermark: i64) -> i64 {
         self.settle(high_watermark);
         let open = self.firsts.first().map_or(high_watermark, |(first, _)| *first);
@@ -197,8 +197,8 @@ impl Transactions {
         Some(transactions)
     }
 
-    /// For each aborted transaction the first offset that was open after it, of those of which
-    /// anything is known: what was committed since then is in no list.
+    /// For each known aborted transaction, the first offset that was open after it. Transactions
+    /// that committed since then are in no list.
     fn find_first_open(&mut self) {
         let mut first_open = self.firsts.first().map_or(i64::MAX, |(first, _)| *first);
         for (aborted, later) in self.aborted.iter_mut().rev() {

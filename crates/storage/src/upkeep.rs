@@ -223,7 +223,8 @@ pub(crate) fn publish(journal: &Journal, segment: Segment, topics: &Topics) -> R
     Ok(())
 }
 
-/// Removes a segment that no log refers to, if there is one; its file goes once nobody reads it.
+/// Removes a segment that no log refers to, if there is one. Its file is removed once no reader
+/// uses it.
 fn remove_dead(journal: &Journal) -> Result<bool, Error> {
     if remove_unread(journal)? {
         return Ok(true);

@@ -53,7 +53,7 @@ impl Window {
             let from = self.start + self.filled as u64;
             let target = &mut self.region.as_mut()[self.filled..self.filled + read];
             if read_full(handle, target, from).is_err() {
-                // What the disk cannot read may lie behind what is asked for.
+                // The unreadable part may lie behind the requested range.
                 read = count - self.filled;
                 read_full(handle, &mut target[..read], from)
                     .map_err(|error| Error::io("read", path, error))?;

@@ -62,7 +62,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// At least `bytes` bytes, of which those that are never written stay with the system.
+    /// At least `bytes` bytes. Pages that are never written take no memory.
     pub(crate) fn window(&mut self, bytes: usize, memory: usize) -> &mut [u8] {
         if self.bytes.len() < bytes {
             self.bytes = Vec::new();

@@ -15,14 +15,15 @@ pub(super) struct Spares {
     pub(super) held: Vec<Arc<JournalFile>>,
     /// When `fewest` began to be counted.
     since: Option<Instant>,
-    /// Fewest files since then: nobody has had a use for so many.
+    /// Lowest number of files since then: so many were not needed.
     fewest: usize,
     /// How many may go.
     unused: usize,
 }
 
 impl Spares {
-    /// Adds those to the rest that nobody reads any longer: no list has them, so nobody begins to.
+    /// Adds the files that no reader uses to the others. No list has them, so no reader can begin
+    /// to.
     pub(super) fn settle(&mut self) {
         let unread = |file: &mut Arc<JournalFile>| Arc::strong_count(file) == 1;
         let settled = self.held.extract_if(.., unread).map(|file| spare_path(&file.path));
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_go_that_nobody_used_for_a_while() {
+    fn files_unused_for_a_while_are_removed() {
         let begun = Instant::now();
         let paths = (0..20).map(|at| PathBuf::from(at.to_string())).collect();
         let mut spares = Spares { paths, ..Spares::default() };

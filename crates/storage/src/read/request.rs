@@ -15,7 +15,7 @@ pub struct ReadLimits {
     pub bytes_max: usize,
     /// Memory that is in use until the batches are there, where they must be loaded from disk.
     pub memory_max: usize,
-    /// The first batch is read whatever its length, and what must be loaded for it (KIP-74).
+    /// The first batch is read at any length, with all that must be loaded for it (KIP-74).
     pub min_one: bool,
 }
 

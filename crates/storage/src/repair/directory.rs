@@ -17,7 +17,7 @@ use crate::segment::{SEGMENT_SUFFIX, Segment};
 use crate::window::Window;
 use crate::{Error, meta, segment};
 
-/// A data directory that nobody else uses.
+/// A data directory in exclusive use.
 pub(super) struct Directory {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) path: PathBuf,

@@ -114,8 +114,8 @@ impl Segments {
     }
 
     /// Plans a log that ends at the second of `ends` at least, and certainly had the offsets below
-    /// the first. Segments with runs that contradict each other are
-    /// to be written anew, so that nobody lays them again.
+    /// the first. Segments with contradictory runs must be written anew, so that no later repair
+    /// lays them again.
     pub(super) fn plan(
         &mut self,
         log: &SalvagedLog,

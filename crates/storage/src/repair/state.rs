@@ -48,10 +48,10 @@ pub(super) struct Salvaged {
     /// Entries of the journal before this position change neither segments nor topics.
     pub(super) position: u64,
     pub(super) metadata_from: u64,
-    /// Every log of which no start is known begins at offset 0.
+    /// Every log without a known start begins at offset 0.
     pub(super) knows_starts: bool,
     pub(super) metadata: Vec<Vec<u8>>,
-    /// Journal positions of frames of which not even the entries are known.
+    /// Journal positions of frames whose entries are unknown too.
     pub(super) blind: Vec<Range<u64>>,
     /// Entries that changed segments or metadata are lost.
     pub(super) has_lost_entries: bool,
@@ -103,7 +103,7 @@ impl Salvaged {
         lost
     }
 
-    /// A stretch of the journal held frames of which nothing is known.
+    /// A stretch of the journal held frames that are wholly unknown.
     pub(super) fn lose_frames(&mut self, positions: Range<u64>) {
         self.has_lost_entries |= positions.end > self.position;
         self.blind.push(positions);

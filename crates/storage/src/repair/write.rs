@@ -1,6 +1,6 @@
-//! Writing what is left, and taking it into use.
+//! Writes the repaired files, and puts them into use.
 //!
-//! Everything is written under names that end in `.repaired`, which nobody reads. With
+//! Everything is written under names that end in `.repaired`, which `open` ignores. With
 //! `checkpoint.repaired`, the last of them, the repair is decided: while it is there the directory
 //! is not opened, and what is left to do follows from the names that are left. What was there
 //! before goes to a directory of its own, and when all of it has gone the checkpoint gets its name.
@@ -26,7 +26,7 @@ use crate::paged::TEMPORARY_SUFFIX;
 use crate::segment::{self, Block, SEGMENT_SUFFIX, Segment, SegmentWriter};
 use crate::{Error, LogId, meta};
 
-/// What the files are written from.
+/// Sources of the files to write.
 pub(super) struct Stage<'a> {
     pub(super) directory: &'a Directory,
     pub(super) files: &'a Files,
@@ -341,7 +341,7 @@ impl Mover<'_> {
     }
 }
 
-/// What a file's name ends in until the repair is decided.
+/// Suffix of a file's name until the repair is decided.
 const STAGED_SUFFIX: &str = ".repaired";
 /// As small as a journal file can be: the next is as long as the broker's configuration says.
 const JOURNAL_FILE_BYTES: u64 = 64 << 10;

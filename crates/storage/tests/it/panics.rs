@@ -134,7 +134,7 @@ fn fill(storage: &Storage, is_enough: impl Fn() -> bool) {
     }
 }
 
-/// Whoever had appended waited for ever.
+/// Appending tasks waited for ever.
 #[test]
 fn a_panic_of_the_journal_thread_answers_what_waits() {
     let (dir, disk) = (tempfile::tempdir().unwrap(), Panicking::on("moldau-journal"));
@@ -213,7 +213,7 @@ fn a_panic_in_a_checkpoint_stops_the_storage() {
     assert_stopped(&storage, "a checkpoint");
 }
 
-/// What an owner does in its snapshot is the checkpoint's as well.
+/// A panic in the snapshot of the owner counts as a panic of the checkpoint.
 #[test]
 fn a_panic_in_the_snapshot_of_a_checkpoint_stops_the_storage() {
     let (dir, disk) = (tempfile::tempdir().unwrap(), Panicking::on("none"));

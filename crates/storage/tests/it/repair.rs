@@ -223,7 +223,7 @@ fn check(written: &Written, disk: &SimDisk, report: &Report, hits: &[Hit]) {
     for (id, batches) in &written.logs {
         let log = storage.log(id.topic, id.partition);
         let values = written.values(id);
-        // A log of which everything lay in lost frames is not known to have been there.
+        // A log that lay entirely in lost frames is unknown.
         let is_known = log.end_offset() > 0;
         let found = records(&log, 50_000);
         for (offset, value) in &found {
@@ -274,7 +274,7 @@ fn what_lies_outside_of_damage_is_there_after_a_repair() {
         for round in 0..4 {
             eprintln!("seed {seed}, round {round}");
             let (disk, hits) = damage(&written, &mut rng);
-            // A directory whose identity is lost with all of its journal is nobody's.
+            // A directory that lost its identity with all of its journal belongs to no broker.
             let report = repair(&disk);
             lost += report.lost.len();
             check(&written, &disk, &report, &hits);
@@ -353,7 +353,7 @@ fn repair_again(disk: &SimDisk) {
     assert!(found.report().is_sound(), "{:#?}", found.report());
 }
 
-/// Whatever can be read is what was written.
+/// All that can be read is as it was written.
 fn same_records(storage: &Storage, written: &Written) {
     for id in written.logs.keys() {
         let values = written.values(id);

@@ -183,8 +183,8 @@ fn urgent_sorting_goes_between_the_removal_of_dead_segments() {
     }
 }
 
-/// A file of 256 MiB that went at once held up every flush for 30 ms, and ten of them for 300, on a
-/// file system that tells the device of free blocks. So it is told of each piece before the next.
+/// Removing a file of 256 MiB at once delayed every flush by 30 ms, and ten files by 300 ms, on a
+/// file system that reports free blocks to the device. So each piece is reported before the next.
 #[test]
 fn large_files_are_given_back_a_little_at_a_time() {
     let disk = SimDisk::new(1);
@@ -284,7 +284,7 @@ fn retention_and_lookups_by_time_see_what_is_sorted() {
     assert_eq!((log.start_offset(), log.bytes()), (end, 0));
 }
 
-/// Runs a future whose reads nobody else serves.
+/// Runs a future and serves its reads.
 fn block_on_stepped<F: Future>(storage: &Storage, future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

@@ -59,7 +59,7 @@ pub(crate) enum Trouble {
     ShortWrite,
 }
 
-/// What a file is to storage, by its name.
+/// Role of a file in storage, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Journal,
@@ -133,7 +133,7 @@ impl NameChange {
             NameChange::Create(path, file) => {
                 names.insert(path.clone(), *file);
             }
-            // The file keeps what it is, whatever else was lost.
+            // The file keeps its identity, regardless of other losses.
             NameChange::Rename(from, to, file) => {
                 if names.get(from) == Some(file) {
                     names.remove(from);

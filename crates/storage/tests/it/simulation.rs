@@ -2,7 +2,7 @@
 //! model: no acknowledged record is lost, nothing deleted comes back, no offset is used twice.
 //!
 //! `MOLDAU_SIMULATION_SEED` runs one seed, or as many from it on as `MOLDAU_SIMULATION_COUNT` says;
-//! `cargo xtask simulate` runs for as long as it is told.
+//! `cargo xtask simulate` runs for a given time.
 
 mod actions;
 mod life;
@@ -17,7 +17,7 @@ use std::thread;
 use life::Coverage;
 
 #[test]
-fn storage_keeps_its_word_whatever_the_disk_does() {
+fn storage_keeps_its_guarantees_under_disk_faults() {
     let number = |name| std::env::var(name).ok().map(|number| number.parse::<u64>().unwrap());
     let from = number("MOLDAU_SIMULATION_SEED");
     let count = number("MOLDAU_SIMULATION_COUNT");

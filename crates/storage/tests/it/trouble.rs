@@ -129,7 +129,8 @@ fn a_reserve_has_space_for_a_file_of_metadata() {
     }
 }
 
-/// Metadata that came first to a file made data wait for space, whoever's space the file had.
+/// Metadata that came first to a file made data wait for space, even if the file took none from the
+/// reserve.
 #[test]
 fn data_goes_on_in_files_that_took_nothing_from_the_reserve() {
     let disk = SimDisk::new(1);
@@ -213,7 +214,7 @@ fn a_journal_file_waits_for_descriptors() {
 /// Readers of as many older files had it closed, and without a descriptor the journal ended where
 /// it was to be written.
 #[test]
-fn a_file_that_was_prepared_stays_open_whatever_is_read() {
+fn a_prepared_file_stays_open_during_any_reads() {
     let disk = SimDisk::new(1);
     let (storage, _) = open(&disk);
     let log = storage.log(TOPIC, 0);

@@ -241,7 +241,7 @@ impl World {
 
     pub(crate) fn step(&self) {
         self.storage().step();
-        // A failed flush is told to those who wait.
+        // Waiting tasks get the error of a failed flush.
         let end = self.storage().end();
         if self.disk.state().has_failed
             && let Poll::Ready(Err(error)) =

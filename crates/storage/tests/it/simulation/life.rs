@@ -47,7 +47,7 @@ pub(crate) struct Now {
     pub(crate) ms: i64,
     pub(crate) storage: Option<Storage>,
     pub(crate) pending: Vec<Pending>,
-    /// The owner has been told that the journal is stopped.
+    /// The owner has learned that the journal is stopped.
     pub(crate) is_stopped: bool,
     pub(crate) phase: Phase,
 }

@@ -57,7 +57,7 @@ pub(crate) fn follow(log: &Arc<Log>, from: i64, bytes_max: usize) -> Result<Foll
     Ok(followed)
 }
 
-/// Runs a future whose reads nobody else serves.
+/// Runs a future and serves its reads.
 pub(crate) fn run<F: Future>(storage: &Storage, future: F) -> F::Output {
     let mut future = pin!(future);
     for _ in 0..STEPS_MAX {
