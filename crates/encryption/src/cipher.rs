@@ -103,10 +103,10 @@ impl OpeningKey {
         Self { cipher: expand(key) }
     }
 
-    /// Opens the ciphertext of `wrapper`, of which `parcel` is a copy, in place.
+    /// Opens the ciphertext of `wrapper` in place; `parcel` is a copy of it.
     ///
     /// # Errors
-    /// [`Damage::Authentication`]; `parcel` means nothing then.
+    /// [`Damage::Authentication`]; the content of `parcel` is undefined then.
     #[inline]
     pub(crate) fn open(&self, wrapper: &Wrapper<'_>, parcel: &mut [u8]) -> Result<(), Damage> {
         let nonce = Nonce::assume_unique_for_key(*wrapper.nonce);

@@ -6,8 +6,8 @@
 //! by keys that were never asked for, and by others between refresh and expiry at the earliest.
 //! Keys that open and what aliases lead to live by the same rules.
 //!
-//! A key of which the service says that it is gone is dropped at once: nothing is read under it
-//! any more, and nothing is written that could not be read again.
+//! If the service says that a key is gone, the key is dropped at once: nothing more is read under
+//! it, and nothing is written that could not be read again.
 //!
 //! All of it is shared by all threads; look-ups must come from within a tokio runtime.
 

@@ -38,9 +38,9 @@ pub struct WrappedDataKey {
 /// What a service's call gives, later.
 pub type KmsFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, KmsError>> + Send + 'a>>;
 
-/// A key management service. One call is one request to the service: whoever calls keeps what it
-/// answers and asks again after [`KmsError::Unavailable`]. A call that is dropped leaves nothing
-/// behind. Calls may come from several threads and runtimes at once.
+/// A key management service. One call is one request to the service. The caller caches answers and
+/// retries after [`KmsError::Unavailable`]. A call that is dropped leaves nothing behind. Calls may
+/// come from several threads and runtimes at once.
 pub trait Kms: Send + Sync {
     /// The key encryption key that `alias` names.
     ///
@@ -60,8 +60,8 @@ pub trait Kms: Send + Sync {
     /// [`KmsError`], [`KmsError::DamagedEdek`] before anything is asked where the layout shows it.
     fn decrypt_edek<'a>(&'a self, edek: &'a Edek) -> KmsFuture<'a, DataKey>;
 
-    /// Does what is due although nothing is asked, such as renewing a token. Whoever holds the
-    /// service calls it about once a minute.
+    /// Does periodic work, such as renewing a token. The owner of the service calls it about once a
+    /// minute.
     ///
     /// # Errors
     /// [`KmsError`]: the next call of any kind tries again.

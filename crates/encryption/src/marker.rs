@@ -4,8 +4,8 @@
 //! key "kroxylicious.io/encryption" | value: version u8, 2
 //! ```
 //! A writer puts it before all other headers. A reader takes the first header with this key,
-//! wherever it stands: a record that two proxies have sealed has two, of which the first belongs to
-//! the outer layer.
+//! wherever it stands: a record that two proxies have sealed has two; the first belongs to the
+//! outer layer.
 
 use moldau_records::{RawRecord, read_header};
 

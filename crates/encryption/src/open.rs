@@ -17,8 +17,8 @@ pub struct SealedRecord<'r> {
 }
 
 impl<'r> SealedRecord<'r> {
-    /// `None` for a record without a marker. So is one with a null value, whatever its headers say:
-    /// a null value is never sealed, and a forged marker must not keep consumers from what follows.
+    /// `None` for a record without a marker. So is one with a null value, with any headers: a null
+    /// value is never sealed, and a forged marker must not keep consumers from what follows.
     ///
     /// # Errors
     /// The record is malformed. Within, the [`Damage`] of a record that cannot be opened.

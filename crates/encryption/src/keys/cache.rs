@@ -1,8 +1,8 @@
-//! What is known of keys, and what is being asked for: a pure state machine over time.
+//! Known keys and pending calls: a pure state machine over time.
 //!
-//! A slot holds a value that was loaded, a call that loads it, or why the last call failed; often
-//! two of these. While a value may be used, nobody waits: a call that should replace it runs beside
-//! it, and its failure changes nothing unless it says that the key is gone.
+//! A slot holds a loaded value, a call that loads it, or the failure of the last call; often two of
+//! these. While a value may be used, no task waits: a call that replaces it runs in the background.
+//! Its failure changes nothing unless it says that the key is gone.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -180,8 +180,8 @@ where
         });
     }
 
-    /// Gives up a slot if there are too many: first one without a value, so that keys that nobody
-    /// has push out none that somebody uses, then the one not used for the longest time.
+    /// Gives up a slot if there are too many: first one without a value, so that unknown keys do
+    /// not evict keys in use, then the least recently used one.
     fn make_room(&mut self, now: Instant) -> Result<(), KmsError> {
         if self.slots.len() < self.limits.slots_max {
             return Ok(());
@@ -222,8 +222,8 @@ impl<V> Slot<V> {
 
 /// How long a refusal is not repeated: the operator, who must act, waits no longer for the effect.
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
-/// How long a key is not asked for after a call without an answer. The circuit adds its own pause
-/// where the service answers nobody.
+/// How long a key is not asked for after a call without an answer. The circuit breaker adds its own
+/// pause if the service answers no calls.
 const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::KmsError;
 
-/// What a service is asked for.
+/// Kind of call to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// The key encryption key of an alias.

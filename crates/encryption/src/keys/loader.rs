@@ -1,7 +1,8 @@
-//! A cache that asks the service for what it lacks: one call per key at a time, whoever waits.
+//! A cache that loads missing keys from the service: one call per key at a time, shared by all
+//! waiters.
 //!
-//! A call is a task of its own on the runtime of whoever needed it first, so that it goes on when
-//! that one gives up. Others wait for it on their own runtimes.
+//! A call is a task of its own on the runtime of the first waiter, so that it goes on if that
+//! waiter gives up. Others wait for it on their own runtimes.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -30,7 +31,7 @@ pub(super) trait Source: Send + Sync + 'static {
 pub(super) struct Loader<S: Source> {
     /// Guards what is known and asked for; never held across a wait.
     cache: Mutex<Cache<S::Key, S::Value>>,
-    /// Bounds the calls of this kind, so that the service is not flooded by keys that nobody has.
+    /// Bounds the calls of this kind, so that the service is not flooded with unknown keys.
     calls: Semaphore,
     service: Arc<Service>,
 }
@@ -141,7 +142,8 @@ async fn land(mut flight: watch::Receiver<Landed>) -> Result<(), KmsError> {
     }
 }
 
-/// A call under way. However it ends, also with its runtime, the cache and those who wait are told.
+/// A call under way. However it ends, also with its runtime, the cache and the waiters get the
+/// result.
 struct Flight<S: Source>
 where
     Arc<S::Key>: Borrow<S::Key> + for<'a> From<&'a S::Key>,
@@ -165,8 +167,8 @@ where
             (Change::Replaced, _) if S::OPERATION == Operation::GenerateDataKey => {
                 self.loader.service.counters.count_replaced();
             }
-            // Nobody waits for this call, so nobody else tells of it. A service that does not
-            // answer is told of once for all keys.
+            // No task waits for this call, so its failure is logged here. A service that does not
+            // answer is logged once for all keys.
             (Change::ServesOn, Err(error)) if !matches!(error, KmsError::Unavailable(_)) => {
                 tracing::warn!(operation = S::OPERATION.name(), %error, "a key is not renewed");
             }

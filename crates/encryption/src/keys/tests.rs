@@ -9,7 +9,7 @@ use tokio::time::{Instant, advance, sleep_until};
 use super::*;
 use crate::{DataKey, WrappedDataKey};
 
-/// A service in memory that is slow, fails or is down as told.
+/// A service in memory that can be made slow, failing or down.
 struct Fake {
     mood: Mutex<Mood>,
     made: AtomicU32,
@@ -225,7 +225,7 @@ async fn a_caller_that_gives_up_leaves_the_call_to_the_others() {
 
 /// A load of many producers on one key with a small maximum.
 #[tokio::test(start_paused = true)]
-async fn rotation_by_count_under_load_delays_and_fails_nobody() {
+async fn rotation_by_count_under_load_neither_delays_nor_fails_calls() {
     const RECORDS_MAX: u64 = 10_000;
     let settings = KeySettings { records_per_key_max: RECORDS_MAX, ..KeySettings::default() };
     let (_, keys) = world(&settings);
@@ -279,7 +279,7 @@ async fn a_batch_above_the_maximum_gets_a_key_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rotation_by_age_delays_nobody() {
+async fn rotation_by_age_delays_no_call() {
     let (_, keys) = world(&KeySettings::default());
     let id = kek("orders");
     let first = keys.sealing_key(&id, 1).await.unwrap();
@@ -350,7 +350,7 @@ async fn a_failed_call_is_tried_three_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_hangs_holds_nobody_up_for_long_and_is_not_waited_for_twice() {
+async fn a_service_that_hangs_delays_calls_briefly_and_is_not_waited_for_twice() {
     let (fake, keys) = world(&KeySettings::default());
     fake.change(|mood| mood.down = Some(Down::Hangs));
     let silent = Some(KmsError::Unavailable("no key within 2 s".into()));

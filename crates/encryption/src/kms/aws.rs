@@ -206,7 +206,7 @@ fn parts(edek: &[u8]) -> Result<(&str, &[u8]), KmsError> {
     id.zip(blob).ok_or(malformed)
 }
 
-/// Reads a data key in base64, of which no copy stays.
+/// Reads a data key in base64 and leaves no copy of it.
 fn data_key(text: String) -> Result<DataKey, KmsError> {
     DataKey::from_base64(&Zeroizing::new(text)).ok_or_else(unexpected)
 }

@@ -97,7 +97,7 @@ impl HttpClient {
         Ok(Self { tls: Ok(trust) })
     }
 
-    /// Sends one request and reads the answer, whatever its status.
+    /// Sends one request and reads the answer, with any status.
     ///
     /// # Errors
     /// [`KmsError::Unavailable`] if there is none in time.

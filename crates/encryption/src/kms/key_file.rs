@@ -1,4 +1,4 @@
-//! The embedded service: key encryption keys in a file that nobody else may read.
+//! The embedded service: key encryption keys in a file that only its owner may read.
 //!
 //! | its wrapped data key | |
 //! |---|---|
@@ -142,7 +142,7 @@ impl KeyFile {
 
     /// The keys, read again if the file changed.
     fn held(&self) -> MutexGuard<'_, Held> {
-        // What the lock guards is replaced whole, so a thread that panicked left nothing half done.
+        // The guarded value is replaced as a whole, so a panic leaves no partial change.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = fs::metadata(&self.path).ok().map(|metadata| Stamp::of(&metadata));
         if stamp != held.stamp {

@@ -13,7 +13,7 @@ use crate::KmsError;
 pub(super) struct Lease<T> {
     /// Guards what is held; never across a wait.
     held: Mutex<Option<Held<T>>>,
-    /// Whoever has the one permit fetches.
+    /// The holder of the one permit fetches.
     fetching: Semaphore,
 }
 

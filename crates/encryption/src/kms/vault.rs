@@ -47,7 +47,7 @@ pub struct Vault {
     login: Login,
 }
 
-/// The server, whoever is logged in.
+/// The server, independent of the login.
 struct Server {
     http: HttpClient,
     endpoint: Endpoint,
@@ -219,7 +219,7 @@ fn unexpected() -> KmsError {
     KmsError::Unavailable("Vault's answer is not as documented".to_owned())
 }
 
-/// Reads a data key in base64, of which no copy stays.
+/// Reads a data key in base64 and leaves no copy of it.
 fn data_key(text: String) -> Result<DataKey, KmsError> {
     DataKey::from_base64(&Zeroizing::new(text)).ok_or_else(unexpected)
 }

@@ -159,7 +159,7 @@ impl World {
         opens
     }
 
-    /// Seals whatever batch it is, and opens it to the same records.
+    /// Seals any batch, and opens it to the same records.
     fn seal(&mut self, batch: &BatchView<'_>) {
         let mut sealed = Vec::new();
         let Ok(count) = self.sealing.seal(&mut self.rewriter, batch, &mut sealed) else { return };

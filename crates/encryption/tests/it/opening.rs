@@ -1,4 +1,4 @@
-//! Which records are opened, and what becomes of damaged ones.
+//! Which records are opened, and how damaged ones are handled.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use moldau_encryption::{Damage, MARKER_KEY};
@@ -26,7 +26,7 @@ fn sealed(parcel: &[u8]) -> Sample {
     Sample::of_value(&wrap(parcel, 1)).with_header(MARKER, Some(&[2]))
 }
 
-/// What a record that says it is sealed is refused for.
+/// Reasons to refuse a record with the marker of a sealed one.
 fn damage_of(sample: Sample) -> Damage {
     let options = BatchOptions { base_offset: 100, ..Default::default() };
     let bytes = build(options, &[Sample::of_value(b"clear"), sample], Compression::None);

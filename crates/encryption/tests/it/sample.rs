@@ -96,7 +96,7 @@ pub(crate) fn read(bytes: &[u8]) -> Vec<Sample> {
     records.map(sample).collect()
 }
 
-/// A data key of which every byte is `seed`.
+/// A data key with every byte set to `seed`.
 pub(crate) fn data_key(seed: u8) -> DataKey {
     DataKey::new(Zeroizing::new([seed; 32]))
 }

@@ -100,7 +100,7 @@ fn a_value_serves_on_while_calls_fail_until_it_expires() {
 }
 
 #[test]
-fn a_value_that_nobody_uses_is_forgotten() {
+fn an_unused_value_is_forgotten() {
     let mut world = World::new();
     world.load("a", 1);
     world.wait(99);
@@ -155,7 +155,7 @@ fn a_spent_value_is_waited_for_and_an_ageing_one_is_not() {
 }
 
 #[test]
-fn keys_that_nobody_has_push_out_none_in_use() {
+fn unknown_keys_evict_none_in_use() {
     let mut world = World::new();
     world.load("a", 1);
     world.wait(1);

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::credentials::Credentials;
 use crate::utc;
 
-/// What is signed for whom.
+/// The region and the service that a signature is for.
 pub(super) struct Scope<'a> {
     pub(super) region: &'a str,
     pub(super) service: &'a str,

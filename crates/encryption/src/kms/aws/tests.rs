@@ -263,7 +263,7 @@ fn a_region_that_is_none_is_refused() {
     }
 }
 
-/// What a producer may have forged: none of it is read beyond its end.
+/// Input that a producer may have forged is not read beyond its end.
 #[test]
 fn mutated_edeks_are_read_or_refused() {
     let mut random = fastrand::Rng::with_seed(3);

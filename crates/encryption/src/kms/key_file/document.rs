@@ -148,7 +148,7 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 const FIRST_LINE: &str = "moldau-keys 1\n";
-const NOTICE: &str = "# Whoever reads this file can read every record under its keys.\n\
+const NOTICE: &str = "# Anyone who can read this file can read every record under its keys.\n\
                       # It is changed by `moldau proxy keys`, which writes the last line.\n";
 const CHECK: &str = "crc32c ";
 const NOT_A_SECRET: &str = "the secret is not 32 bytes in base64";

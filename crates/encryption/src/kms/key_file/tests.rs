@@ -104,7 +104,7 @@ fn a_file_that_others_may_use_is_refused_with_the_remedy() {
 fn files_are_created_and_replaced_for_the_owner_alone() {
     let (directory, path) = world();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-    // What a crash left behind is in nobody's way, whoever may read it.
+    // Files that a crash left behind do not matter, with any permissions.
     fs::write(directory.path().join("keys.tmp"), "left").unwrap();
     KeyFile::rotate(&path, "orders", now()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
@@ -172,7 +172,7 @@ fn the_text_of_a_file_is_as_documented() {
     let (document, _) = read(&path).unwrap();
     assert_eq!(&document.keys[0].versions[0].secret[..], (0..32).collect::<Vec<u8>>());
     let expected = "moldau-keys 1\n\
-                    # Whoever reads this file can read every record under its keys.\n\
+                    # Anyone who can read this file can read every record under its keys.\n\
                     # It is changed by `moldau proxy keys`, which writes the last line.\n\
                     key orders\n  version 3 created 2015-08-30T12:36:00Z secret \
                     AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\ncrc32c cf908945\n";
@@ -268,7 +268,7 @@ fn a_key_of_the_same_name_in_another_file_opens_nothing() {
     assert!(matches!(opened, Err(KmsError::DamagedEdek(_))));
 }
 
-/// What a producer may have forged: none of it is read beyond its end.
+/// Input that a producer may have forged is not read beyond its end.
 #[test]
 fn mutated_edeks_are_read_or_refused() {
     let mut random = fastrand::Rng::with_seed(3);

@@ -200,7 +200,7 @@ fn granted(answer: &Answer) -> Result<Fetched<Token>, KmsError> {
     Ok(Fetched { value: Token { text, renewable, lifetime, stamp: None }, lifetime })
 }
 
-/// A lifetime in seconds, of which 0 stands for no end.
+/// A lifetime in seconds; 0 means unlimited.
 fn lifetime(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds.min(LIFETIME_SECONDS_MAX)))
 }

@@ -154,7 +154,7 @@ async fn a_token_is_renewed_before_it_ends_also_without_calls() {
     let (server, logins) = approle().await;
     let (_directory, vault) = with_approle(&server);
     vault.maintain().await.unwrap();
-    assert_eq!(server.paths(), Vec::<String>::new(), "nobody needed a token yet");
+    assert_eq!(server.paths(), Vec::<String>::new(), "no call needed a token yet");
     vault.resolve("orders").await.unwrap();
     tokio::time::pause();
     tokio::time::advance(std::time::Duration::from_secs(41)).await;
@@ -272,7 +272,7 @@ fn a_url_without_an_engine_is_refused() {
     }
 }
 
-/// What a producer may have forged: none of it is read beyond its end.
+/// Input that a producer may have forged is not read beyond its end.
 #[test]
 fn mutated_edeks_are_read_or_refused() {
     let mut random = fastrand::Rng::with_seed(3);
