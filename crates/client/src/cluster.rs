@@ -1,8 +1,8 @@
 //! A cluster as its clients see it: metadata kept fresh and a connection per broker.
 //!
 //! Each broker gets at most two shared connections per [`Cluster`]: one for data, and one for the
-//! coordination of groups. Whoever sends requests that the broker parks or that take long opens a
-//! connection of its own, since brokers serve a connection one request after the other.
+//! coordination of groups. Callers open a connection of their own for requests that the broker
+//! parks or that take long, since brokers serve a connection one request after the other.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -62,7 +62,7 @@ impl Default for ClusterOptions {
     }
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Purpose {
     /// Produce, administration, metadata.
@@ -179,7 +179,7 @@ impl Cluster {
     /// then on. Waits for a topic that is being created.
     ///
     /// # Errors
-    /// [`Error::UnknownTopicOrPartition`], or whatever keeps the cluster from answering.
+    /// [`Error::UnknownTopicOrPartition`], or the failure that keeps the cluster from answering.
     pub async fn topic(&self, name: &str) -> Result<Arc<Topic>> {
         lock(&self.inner.topics).insert(name.into());
         let mut retry = self.retry();

@@ -124,7 +124,7 @@ impl Connection {
             .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))??;
 
         let in_flight_max = options.in_flight_max.max(1);
-        // Whoever sends holds a permit, so this channel always has room.
+        // Each sender holds a permit, so this channel always has room.
         let (outbox, inbox) = mpsc::channel(in_flight_max);
         tokio::spawn(io::run(stream, name.clone(), options.frame_bytes_max, inbox));
         let mut shared = Shared {
@@ -175,7 +175,8 @@ impl Connection {
     /// Sends `request` in the highest common version and waits for the answer.
     ///
     /// # Errors
-    /// Whatever keeps the answer from coming. Error codes inside it are the caller's to look at.
+    /// The failure that keeps the answer from arriving. The caller checks error codes inside the
+    /// answer.
     pub async fn send<R: Request>(&self, request: &R) -> Result<R::Response> {
         self.send_within(request, self.shared.request_timeout).await
     }

@@ -203,8 +203,8 @@ impl Error {
         }
     }
 
-    /// Whether a group goes on without the member as it was: it joins again with its next read, and
-    /// whoever has its partitions reads on from the last commit.
+    /// True if the group goes on without the member. It joins again with its next read, and the new
+    /// owners of its partitions read on from the last commit.
     #[must_use]
     pub fn is_left_behind(&self) -> bool {
         let code = self.code();

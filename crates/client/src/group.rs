@@ -1,9 +1,9 @@
 //! Membership of a classic consumer group, with the range assignor and eager rebalances.
 //!
 //! A member has a connection of its own to the coordinator, so that neither a parked JoinGroup nor
-//! a long fetch delays anybody's heartbeat. A rebalance happens inside [`GroupConsumer::next`]:
-//! what was returned before counts as processed and is committed, then the member joins again. The
-//! group's leader begins one when metadata has partitions that it has not assigned.
+//! a long fetch delays a heartbeat. A rebalance happens inside [`GroupConsumer::next`]: what was
+//! returned before counts as processed and is committed, then the member joins again. The group's
+//! leader begins one when metadata has partitions that it has not assigned.
 
 mod assignor;
 mod offsets;
@@ -157,7 +157,7 @@ impl GroupConsumer {
         loop {
             if self.stage != Stage::Reading {
                 if let Err(error) = self.commit().await {
-                    // Whoever gets the partitions reads on from the last commit.
+                    // The new owners of the partitions read on from the last commit.
                     tracing::debug!(group = %self.group, %error, "commit before rebalance");
                 }
                 self.rejoin().await?;

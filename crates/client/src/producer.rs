@@ -187,7 +187,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Gives outcomes to the sink, then wakes whoever waits for room.
+    /// Gives outcomes to the sink, then wakes tasks that wait for room.
     fn deliver(&self, reports: Vec<plan::Report>) {
         for report in &reports {
             report.deliver(&*self.sink);

@@ -1,4 +1,4 @@
-//! Two brokers of this process, of which one is the controller.
+//! Two brokers in this process; one is the controller.
 
 use std::cell::Cell;
 use std::future::Ready;

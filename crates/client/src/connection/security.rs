@@ -91,7 +91,7 @@ async fn repeat(
     loop {
         tokio::time::sleep(lifetime.mul_f64(fastrand::f64().mul_add(SPREAD, EARLIEST))).await;
         let Some(shared) = shared.upgrade() else { return };
-        // Kafka demands that nothing else is in flight; whoever waits learns how it went.
+        // Kafka demands that nothing else is in flight. Waiting tasks get the result.
         let all = u32::try_from(in_flight_max).unwrap_or(u32::MAX);
         let Ok(_all) = shared.in_flight.acquire_many(all).await else { return };
         match authenticate_again(&shared, &sasl).await {

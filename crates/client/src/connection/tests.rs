@@ -18,7 +18,7 @@ use super::*;
 
 type Later = Pin<Box<dyn Future<Output = Response>>>;
 
-/// What the peer does with the n-th request that is not ApiVersions.
+/// Behaviour of the peer for the n-th request that is not ApiVersions.
 #[derive(Clone, Copy)]
 enum Behaviour {
     /// Puts n into the answer's throttle time.
@@ -53,7 +53,7 @@ impl Service for Peer {
             Behaviour::Answer => Reply::Ready(heartbeat(version, id, n)),
             Behaviour::AnswerAnother => Reply::Ready(heartbeat(version, id + 1, n)),
             Behaviour::Silence => Reply::Later(Box::pin(std::future::pending()), 0),
-            Behaviour::Close => Reply::Close("as told"),
+            Behaviour::Close => Reply::Close("scripted"),
         }
     }
 }
@@ -191,9 +191,9 @@ fn silent_peer_times_out_all_that_wait() {
     });
 }
 
-/// With acks=0 nobody answers, and a peer that stood still held such a request for ever.
+/// With acks=0 the broker sends no answer, and a stalled peer held such a request for ever.
 #[test]
-fn a_request_that_cannot_be_written_times_out_though_nobody_is_to_answer_it() {
+fn a_request_that_cannot_be_written_times_out_although_it_has_no_answer() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

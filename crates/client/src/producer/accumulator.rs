@@ -32,7 +32,7 @@ struct Node {
 struct Backlog {
     /// Records without an outcome, before compression.
     bytes: usize,
-    /// Outcomes that the sink has not been told yet.
+    /// Outcomes that the sink has not received yet.
     reports_undelivered: usize,
     /// Callers that wait for all outcomes, so that no batch lingers.
     flushes: usize,
@@ -128,7 +128,8 @@ impl Accumulator {
         self.backlog.bytes
     }
 
-    /// What a record may take of the buffer: its own bytes, and a batch that is opened for it.
+    /// Bytes that a record may take of the buffer: its own bytes, and a batch that is opened for
+    /// it.
     pub(super) fn takes(record: &Record<'_>) -> usize {
         let headers = record.headers.iter().copied();
         let size = BatchBuilder::record_size_max(record.key, record.value, headers);

@@ -30,7 +30,7 @@ pub(super) struct RequestClock {
 }
 
 impl RequestClock {
-    /// No request so far, of which `in_flight_max` may be on their way to each broker.
+    /// Starts without requests. At most `in_flight_max` may be in flight to each broker.
     pub(super) fn new(in_flight_max: usize, now: Instant) -> Self {
         Self {
             sums: RequestTimes::default(),

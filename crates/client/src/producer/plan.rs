@@ -19,7 +19,7 @@ pub(super) struct Outbound {
     pub(super) bytes: Bytes,
 }
 
-/// What the sending task has to do.
+/// Work for the sending task.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// One request each: the broker and the batches, at most one per partition.

@@ -1,4 +1,4 @@
-//! Who gets through, who does not, and what the caller is told.
+//! Which clients are accepted, which are refused, and which error the caller gets.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -54,7 +54,7 @@ fn right_certificate_and_password_get_through() {
 }
 
 #[test]
-fn wrong_password_is_told_in_the_brokers_words_and_not_tried_again() {
+fn wrong_password_fails_with_the_brokers_message_and_is_not_tried_again() {
     let authority = Authority::new();
     let server = Server::start(&authority, None);
     run(async {

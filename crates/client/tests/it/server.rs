@@ -88,7 +88,7 @@ impl Authority {
         Identity::from_pem(self.certificate.as_bytes(), key.as_bytes()).unwrap()
     }
 
-    /// A client's side that trusts this authority and shows its certificate if told to.
+    /// A client's side that trusts this authority and optionally shows its certificate.
     pub(crate) fn client(&self, with_identity: bool) -> Arc<ClientTls> {
         let settings = ClientTlsSettings {
             trust: self.trust(),

@@ -322,7 +322,7 @@ fn batch_of_unknown_fate_is_reported_when_its_time_is_up() {
     assert!(world.plan().needs_producer_id, "its sequence number may be taken or not");
 }
 
-/// Whoever waited for all outcomes waited for ever.
+/// A task that waited for all outcomes waited for ever.
 #[test]
 fn a_batch_that_never_gets_its_turn_is_given_up_too() {
     let delivery_timeout = Duration::from_secs(10);
@@ -504,6 +504,6 @@ fn a_transaction_that_lost_a_sequence_number_fails_and_has_its_epoch_renewed_beh
     // As the end of the transaction does.
     assert!(world.accumulator.set_producer_id(7, 1).is_empty());
     world.accumulator.set_transaction(Transaction::Open);
-    assert!(world.append(0, 5).unwrap(), "nobody else wakes the sending task");
+    assert!(world.append(0, 5).unwrap(), "append must wake the sending task");
     assert_eq!(sequences(&world.plan()), [(1, 0)]);
 }
