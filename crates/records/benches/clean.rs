@@ -2,9 +2,9 @@
 //!
 //! `cargo bench -p moldau-records --bench clean -- [RECORDS] [KEYS]`: records in the log (default
 //! 2,000,000) in batches of 100, and different keys among them (default 1,000,000); keys of 16
-//! bytes, values of 100. "map" is the first pass; "half goes" filters a log of which the map keeps
-//! the last record of each key, "all stay" the log that this leaves, against a map of other keys.
-//! Each is the best of three runs.
+//! bytes, values of 100. "map" is the first pass; "half goes" filters a log; the map keeps the last
+//! record of each key; "all stay" the log that this leaves, against a map of other keys. Each is
+//! the best of three runs.
 
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 

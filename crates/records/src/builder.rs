@@ -151,7 +151,7 @@ impl BatchBuilder {
         self.plain.len()
     }
 
-    /// Upper bound of what a record adds to [`Self::estimated_size`], whatever its timestamp.
+    /// Upper bound of what a record adds to [`Self::estimated_size`], with any timestamp.
     #[must_use]
     pub fn record_size_max<'h>(
         key: Option<&[u8]>,

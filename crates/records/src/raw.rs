@@ -12,7 +12,7 @@ use crate::{Error, varint};
 
 /// Fewest bytes that a record takes: its seven fields at one byte each.
 const RECORD_LEN_MIN: usize = 7;
-/// The record's attribute byte, of which no bit is in use.
+/// The record's attribute byte; no bit is in use.
 const ATTRIBUTES_LEN: usize = 1;
 /// Fewest bytes that a header takes: two lengths.
 const HEADER_LEN_MIN: usize = 2;

@@ -167,7 +167,7 @@ impl Rewriter {
     }
 }
 
-/// A batch of which the editor may replace records.
+/// A batch whose records the editor may replace.
 pub struct Edit<'a> {
     payload: &'a [u8],
     /// Where in the payload the record at hand begins and ends.

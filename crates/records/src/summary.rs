@@ -76,7 +76,7 @@ fn hop(payload: &[u8], count: u32, base_timestamp: i64) -> Option<Summary> {
     })
 }
 
-/// The record's attribute byte, of which no bit is in use.
+/// The record's attribute byte; no bit is in use.
 const ATTRIBUTES_LEN: usize = 1;
 const CONTINUES: u8 = 0x80;
 const BITS_PER_BYTE: u32 = 7;

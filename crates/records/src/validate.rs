@@ -26,7 +26,7 @@ pub struct AppendRules {
 }
 
 impl AppendRules {
-    /// Allows whatever a batch of Kafka's format can hold.
+    /// Allows everything that a batch of Kafka's format can hold.
     pub const LENIENT: Self = Self {
         batch_bytes_max: usize::MAX,
         unpacked_bytes_max: 64 << 20,
@@ -197,7 +197,7 @@ impl Validator {
     }
 }
 
-/// What becomes of a batch that keeps the rules.
+/// How a valid batch is handled.
 enum Checked {
     /// It is appended as it is.
     Sound,

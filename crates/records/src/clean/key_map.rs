@@ -78,7 +78,7 @@ impl KeyMap {
     }
 
     /// Offset that follows the range, which is the first dirty offset once the log is cleaned.
-    /// Records from here on are kept whatever their key.
+    /// Records from here on are kept, with any key.
     #[must_use]
     pub fn end_offset(&self) -> i64 {
         self.end_offset

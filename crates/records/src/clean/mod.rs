@@ -338,7 +338,7 @@ impl Rules<'_> {
         }
     }
 
-    /// A record at or after the map's end stays whatever the search finds, which lies before it.
+    /// A record at or after the map's end stays: all that the search finds lies before it.
     #[inline]
     fn is_superseded(&self, judged: &Judged) -> bool {
         self.map.latest_hash(judged.hash).is_some_and(|latest| judged.offset < latest)

@@ -10,7 +10,7 @@ use crate::sample::{codecs, plain, read, samples};
 
 const BYTES_MAX: usize = 1 << 20;
 
-/// Everything that reads bytes, whatever the CRC says.
+/// Everything that reads bytes, also with a wrong CRC.
 fn read_all(bytes: &[u8]) {
     let accepted = Validator::default().check(bytes, &AppendRules::LENIENT).is_ok();
     let walked = iter_batches(bytes).filter_map(Result::ok).inspect(|batch| {

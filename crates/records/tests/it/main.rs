@@ -4,7 +4,7 @@
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
-    reason = "the figures that tests make up are small"
+    reason = "the numbers in tests are small"
 )]
 
 mod allocations;

@@ -15,7 +15,7 @@ const RULES: AppendRules = AppendRules::LENIENT;
 /// The time from which records are taken, and up to which.
 const TIMES: Timestamps = Timestamps::Create { earliest: 100, latest: 200 };
 
-/// A batch with these bytes for its records, of which the header counts so many.
+/// A batch with these bytes for its records, and this record count in its header.
 fn of_payload(payload: &[u8], count: i32, codec: Compression) -> Vec<u8> {
     let mut bytes = plain(&[Sample::of_value(b"")], Compression::None);
     bytes.truncate(61);
@@ -143,7 +143,7 @@ fn offset_deltas_that_do_not_count_up_are_written_anew() {
     }
 }
 
-/// Whatever else it changes, packing keeps the records and all other fields of the header.
+/// Packing keeps the records and all other fields of the header.
 #[test]
 fn records_are_packed_as_the_topic_says() {
     let producer = Some(Producer { id: 7, epoch: 2, base_sequence: 40 });

@@ -1,4 +1,4 @@
-//! Batches of which an editor replaces records.
+//! Batches whose records an editor replaces.
 
 use moldau_records::{
     Attributes, BatchOptions, BatchView, Compression, Edit, Error, RawRecord, RecordEditor,
