@@ -111,7 +111,7 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    /// One that nobody waits for.
+    /// A condition variable without waiters.
     #[must_use]
     pub const fn new() -> Self {
         Self(sync::Condvar::new())
