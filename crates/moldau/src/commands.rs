@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let gone = || std::io::Error::other("no such file");
         let told = anyhow::Error::new(gone()).context("reading a: no such file").context("resume");
         assert_eq!(one_line(&told), "resume: reading a: no such file");

@@ -31,7 +31,7 @@ fn available_bytes() -> u64 {
 }
 
 /// The lowest limit of the groups that these lines of `number:controllers:path` name, and of those
-/// around them. In a container the path may be that on the host, of which only the mount is there.
+/// around them. In a container the path may be that on the host, but only the mount is visible.
 fn limit_of(groups: &str, mount: &Path) -> Option<u64> {
     let limits = groups.lines().flat_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -15,7 +15,7 @@ const UNITS: [(&str, f64); 8] = [
     ("gib", 1_073_741_824.0),
 ];
 
-/// Largest amount that is taken, 2^50: whatever is more is a slip of the pen.
+/// Largest accepted amount, 2^50: a larger one is a typing error.
 const BYTES_MAX: f64 = 1_125_899_906_842_624.0;
 
 /// A number of bytes, at least 1.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_told_with_how_it_is_written() {
+    fn a_wrong_unit_is_reported_with_the_right_form() {
         for (text, part) in [
             ("", "does not begin with a number"),
             ("KB", "does not begin with a number"),

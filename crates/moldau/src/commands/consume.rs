@@ -43,7 +43,7 @@ async fn consume(cluster: &Cluster, options: &ConsumeOptions) -> anyhow::Result<
             Ok(()) = metadata.changed(), if ends.is_none() => {
                 let known = Arc::clone(&metadata.borrow_and_update());
                 let Some(now) = known.topics.get(topic.topic.name.as_ref()) else { continue };
-                // Whatever partitions hold that were added since is new.
+                // All records of partitions that were added since are new.
                 for partition in now.partitions.iter().skip(topic.partitions.len()) {
                     fetcher.assign(&options.topic, partition.index, Start::Earliest).await?;
                 }

@@ -81,7 +81,7 @@ impl Asked {
         }
     }
 
-    /// Whether it takes profiles even if nobody asks.
+    /// True if it takes profiles without being asked.
     pub(super) fn profiles_itself(&self) -> bool {
         matches!(self, Self::Survey(file, _) if file.profiles_itself())
     }
@@ -118,7 +118,7 @@ struct Kind {
 
 /// Reads the text of an experiment file; paths in it are those from `directory`.
 fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
-    // What is no mapping of keys is told by the parse that follows.
+    // The parse that follows reports a file that is no mapping of keys.
     let kind: Kind = config::parse(text).unwrap_or_default();
     if kind.partitions_per_topic.is_some() {
         bail!("{name} is a workload of the OpenMessaging Benchmark; run it with: moldau lab omb");

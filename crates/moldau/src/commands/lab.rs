@@ -44,7 +44,7 @@ const STALL_AFTER: Duration = Duration::from_secs(3);
 const STALL_LENGTH: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
-    // Whatever kept the experiment from its end is the environment's.
+    // A failure that kept the experiment from its end is the environment's fault.
     ask(question).or_else(|error| {
         eprintln!("moldau lab: {}", one_line(&error));
         Ok(ExitCode::from(Verdict::Environment.exit_code()))

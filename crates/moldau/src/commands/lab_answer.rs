@@ -58,7 +58,7 @@ pub(super) fn again(directory: &Path, options: &GoalOptions) -> anyhow::Result<E
     goals::judge(&mut result, &wanted);
     pages::save_reports(&result, directory)?;
     show(&result, directory, options.verbose)?;
-    // Making a report succeeds whatever it says; goals ask for a verdict.
+    // Making a report succeeds with any result; goals ask for a verdict.
     Ok(if wanted.is_empty() {
         ExitCode::SUCCESS
     } else {

@@ -25,9 +25,9 @@ pub(super) struct WorkDirectory {
 }
 
 impl WorkDirectory {
-    /// Makes it below `out`. From here on SIGTERM, SIGINT and SIGQUIT end the process with what it
-    /// started, and SIGHUP does, which comes when a terminal goes, unless whoever started it has it
-    /// ignored.
+    /// Makes it below `out`. From here on SIGTERM, SIGINT and SIGQUIT end the process and its
+    /// children. So does SIGHUP, which the system sends when the terminal closes, unless the
+    /// process was started with SIGHUP ignored.
     pub(super) fn make(out: &Path) -> anyhow::Result<Self> {
         let signals = Signals::watch()?;
         let hangups = if ignores_hangups() { None } else { Some(signals.hangups()?) };
@@ -52,9 +52,9 @@ impl WorkDirectory {
     }
 }
 
-/// A directory below `out` that nobody else has, nor may look into: files of systems may hold
-/// passwords. In containers processes of different labs have the same number, and that of a lab
-/// that was killed may have left its own.
+/// A unique directory below `out`, private to this user: files of systems may hold passwords. In
+/// containers processes of different labs may have the same process id, and a killed lab may have
+/// left its directory.
 fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let pid = std::process::id();
@@ -97,7 +97,7 @@ fn tell_left() {
     }
 }
 
-/// Says it on stderr, which may have gone with its terminal: then nobody is there to be told.
+/// Prints it to stderr. That may have gone with its terminal, so an error is ignored.
 fn tell(what: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "moldau lab: {what}");
 }

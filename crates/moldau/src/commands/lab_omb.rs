@@ -238,7 +238,7 @@ fn joined(workload: &workload::Workload, driver: &Driver) -> Result<Settings, St
                     completely random, so codecs shorten them differently"
             .into());
     }
-    // Without consumers nothing fetches, whatever the driver says of fetches.
+    // Without consumers nothing fetches, so the driver's fetch settings do not matter.
     let consumes = workload.settings.consumers.is_some_and(|consumers| consumers > 0);
     Ok(Settings {
         batch_bytes: driver.settings.batch_bytes,

@@ -107,7 +107,7 @@ pub(super) fn threads(options: &ThreadsOptions) -> anyhow::Result<Asked> {
 /// The systems that `moldau lab faults` and `soak` work on, with their names.
 ///
 /// # Errors
-/// Names the one that nobody knows, or that they cannot work on.
+/// Names the system that is unknown, or that they cannot work on.
 pub(super) fn named(options: &AskedOptions) -> anyhow::Result<(Vec<String>, Vec<SystemFile>)> {
     let names = systems(options, &["moldau".to_owned()]);
     let files = files(&names)?;
@@ -120,7 +120,7 @@ pub(super) fn named(options: &AskedOptions) -> anyhow::Result<(Vec<String>, Vec<
 /// The systems among which `moldau lab ceiling` searches, with their names.
 ///
 /// # Errors
-/// Names the one that nobody knows, or whose records cannot be read back.
+/// Names the system that is unknown, or whose records cannot be read back.
 pub(super) fn searched(options: &CeilingOptions) -> anyhow::Result<(Vec<String>, Vec<SystemFile>)> {
     let first = options.system.clone().unwrap_or_else(|| "moldau".to_owned());
     let names: Vec<String> = std::iter::once(first).chain(options.against.clone()).collect();

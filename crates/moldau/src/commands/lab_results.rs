@@ -138,7 +138,7 @@ fn file_of(path: &Path) -> PathBuf {
     if path.is_dir() { path.join("result.json") } else { path.to_owned() }
 }
 
-/// The way from a directory to a file, both told from the current one.
+/// The relative path from a directory to a file; both are relative to the current directory.
 fn link(base: &Path, file: &Path) -> anyhow::Result<String> {
     let absolute = |path: &Path| {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };

@@ -1,4 +1,4 @@
-//! What `moldau lab selftest` is told.
+//! The arguments of `moldau lab selftest`.
 
 use std::path::PathBuf;
 

@@ -172,7 +172,7 @@ mod tests {
         }
         let begun = start + Duration::from_millis(6);
         assert_eq!(pace.step(begun + seconds(10), 7, 12), Some(seconds(50)));
-        // One of 10 s and two of 25 s each make 20 s, of which four are left, then one.
+        // One of 10 s and two of 25 s average 20 s; four are left, then one.
         assert_eq!(pace.step(begun + seconds(60), 9, 13), Some(seconds(80)));
         assert_eq!(pace.step(begun + seconds(60), 12, 13), Some(seconds(20)));
     }
@@ -196,7 +196,7 @@ mod tests {
             let arguments = [&["lab"], command.as_slice()].concat();
             let directory = begun(out.path(), &arguments, second * 1_000);
             let question = resumed(&directory).unwrap();
-            // Whatever its options are, they name where it goes on.
+            // With any options, they name where it goes on.
             let options = format!("{question:?}");
             assert!(options.contains(&format!("resumed: Some({directory:?})")), "{options}");
         }

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_once_and_after_it_has_settled() {
+    fn a_change_is_reported_once_and_after_it_has_settled() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "one").unwrap();

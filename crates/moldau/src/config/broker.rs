@@ -347,8 +347,8 @@ fn transactions(file: &File) -> Result<TransactionSettings, Problem> {
     })
 }
 
-/// Milliseconds that the first member of a group waits for others. Kafka waits 3000, most of which
-/// a client that starts alone spends in vain.
+/// Milliseconds that the first member of a group waits for others. Kafka waits 3000; for a client
+/// that starts alone most of that is wasted.
 const INITIAL_REBALANCE_DELAY_MS: i32 = 500;
 
 /// Most members of a group: a rebalance holds the metadata and assignments of all at once.

@@ -126,5 +126,5 @@ fn unknown(name: &At<String>, key: &str, what: &str, known: &[&str]) -> Problem 
     }
 }
 
-/// Above every key of Kafka's APIs, of which there are fewer than a hundred.
+/// Above every API key of Kafka, which has fewer than a hundred.
 const API_KEY_MAX: i16 = 1000;

@@ -32,7 +32,7 @@ impl<'a> Ports<'a> {
         Self { cluster, gateway, address, of_brokers }
     }
 
-    /// Whether both listen on the same addresses of the machine, whatever the ports.
+    /// True if both listen on the same addresses of the machine, with any ports.
     fn meets(&self, other: SocketAddr) -> bool {
         meet(self.address, other)
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file, told as `:line:column: what`.
+//! Errors in a configuration file, printed as `:line:column: message`.
 
 use std::fmt;
 

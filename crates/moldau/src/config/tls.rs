@@ -246,7 +246,7 @@ impl IdentityFiles<'_> {
     }
 }
 
-/// What an address needs if it is an `https` one: whom to believe, by default as the system does.
+/// TLS settings for an `https` address: trusted authorities, by default those of the system.
 ///
 /// # Errors
 /// Names the key that is at fault.

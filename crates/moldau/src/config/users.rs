@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_told_by_its_number_and_without_its_secret() {
+    fn a_wrong_line_is_reported_by_its_number_and_without_its_secret() {
         for (text, said) in [
             ("", "users: the name of the user is empty"),
             ("alice\n", "users, line 1: is not user:password"),

@@ -1,5 +1,5 @@
-//! Another product's configuration, of which nothing gets lost unseen: each key is either taken or
-//! told to the operator.
+//! Reads another product's configuration. No key is lost silently: each is either imported or
+//! reported to the operator.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub(super) struct Foreign {
     pub(super) value: Value,
 }
 
-/// A mapping of which keys are taken one after the other.
+/// A mapping whose keys are taken one after the other.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) path: String,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_takes_is_told_with_its_path() {
+    fn an_unused_key_is_reported_with_its_path() {
         let mut notes = Notes::default();
         let value = serde_json::json!({"a": {"b": 1, "c": "x"}, "d": [true], "e": null});
         let mut document = Foreign::document(value).section(&mut notes);

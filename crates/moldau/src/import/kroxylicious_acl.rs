@@ -153,7 +153,7 @@ mod tests {
         "acl: Kroxylicious does not check operations on the cluster; they are denied here";
 
     #[test]
-    fn names_and_operations_are_told_by_lines() {
+    fn names_and_operations_are_reported_by_lines() {
         let (lines, notes) = translate(
             "// comment\ndeny User with name = \"eve\" to {READ, ALTER_CONFIGS} Topic with name \
              like \"pay*\"; /* and\nanother */ allow User with name in {\"a\", \"b\"} to * Topic \
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_left_out_or_denied_wholly() {
+    fn rules_without_a_counterpart_are_left_out_or_denied_wholly() {
         let (lines, notes) = translate(
             "deny User with name = \"a\" to READ Topic with name matching /a+/;\n\
              deny User with name = \"a b\" to READ Topic with name = \"x\";\n\

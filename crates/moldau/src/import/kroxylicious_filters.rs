@@ -241,7 +241,7 @@ fn long_term_credentials(theirs: &mut Section, notes: &mut Notes) -> Map {
     own
 }
 
-/// Authorities to trust, of which only PEM is read.
+/// Authorities to trust; only PEM is read.
 fn ca_file(settings: &mut Section, notes: &mut Notes) -> Option<String> {
     let mut tls = settings.take_section(&["tls"], notes)?;
     let mut trust = tls.take_section(&["trust"], notes);
@@ -260,7 +260,7 @@ fn ca_file(settings: &mut Section, notes: &mut Notes) -> Option<String> {
     file
 }
 
-/// Who a client is becomes known here whatever mechanism passes.
+/// The principal of a client becomes known here with any mechanism.
 fn sasl_inspection(config: Foreign, notes: &mut Notes) {
     let mut config = config.section(notes);
     config.take(&["enabledMechanisms"]);

@@ -4,7 +4,7 @@
 use super::foreign::{Foreign, Notes, Section};
 use super::yaml::Map;
 
-/// What an operator has to put in the place of a secret that the other file holds itself.
+/// Placeholder for a secret that the other file holds itself; the operator replaces it.
 const SECRET_FILE: &str = "FILE_WITH_THE_SECRET";
 
 /// TLS towards clients.

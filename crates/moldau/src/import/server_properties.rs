@@ -19,11 +19,11 @@ use crate::config::{Problem, Sources, parse};
 pub(crate) struct BrokerTranslation {
     map: Map,
     meaningless: Vec<String>,
-    /// What the broker does not do, each with its line.
+    /// Settings that the broker does not support, each with its line.
     pub(crate) unsupported: Vec<String>,
 }
 
-/// What a line is worth here.
+/// Result of importing a line.
 #[derive(Clone, Debug)]
 enum Fate {
     /// It is part of a key of the broker's file.
@@ -154,7 +154,7 @@ impl Account {
     }
 }
 
-/// What a key of the broker's file does.
+/// Documentation of a key of the broker's file.
 fn documentation(key: &str) -> String {
     if let Some((topic_key, text)) = TopicDefaults::documentation(key) {
         let unit = match key.rsplit('.').next() {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_of_a_host_name_is_told_and_several_directories_are() {
+    fn a_listener_of_a_host_name_is_reported_and_so_are_several_directories() {
         let text = "listeners=PLAINTEXT://kafka-1:9092\nlog.dirs=/a,/b";
         let (unsupported, file) = translated(text);
         assert_eq!(file, "");

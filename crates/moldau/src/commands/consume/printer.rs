@@ -223,7 +223,7 @@ mod tests {
         (String::from_utf8(out).unwrap(), end.map(|()| next))
     }
 
-    /// Three records, of which the second ends in the middle.
+    /// Three records; the second is cut short.
     fn torn(base_offset: i64) -> Vec<u8> {
         let mut bytes = batch(base_offset, &[Some("whole"), Some("torn"), Some("lost")]);
         let second = 61 + 12;

@@ -1,4 +1,4 @@
-//! The files that are part of the program can be run, and mistakes in them are told whole.
+//! The files that are part of the program can be run, and mistakes in files are reported in full.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn the_experiment_on_produce_profiles_can_be_run() {
 }
 
 #[test]
-fn a_name_that_is_neither_published_nor_a_file_is_told_the_names_that_are() {
+fn an_unknown_name_is_refused_with_the_published_names() {
     let refused = |path| read(Path::new(path)).unwrap_err().to_string();
     let told = refused("sources/chronick");
     assert!(told.contains("\"sources/chronick\" is not one of sources/chronik, "), "{told}");
@@ -75,7 +75,7 @@ fn every_published_experiment_and_every_system_can_be_run() {
 }
 
 #[test]
-fn a_workload_of_the_benchmark_is_told_what_runs_it() {
+fn a_workload_of_the_benchmark_is_refused_with_the_command_that_runs_it() {
     let problem = refused("name: w\ntopics: 1\npartitionsPerTopic: 16\nmessageSize: 1024\n");
     assert!(problem.starts_with("test.yaml is a workload") && problem.ends_with("moldau lab omb"));
 }
@@ -90,7 +90,7 @@ fn an_unknown_key_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_mistake_in_a_survey_is_told_with_line_and_nearest_key() {
+fn a_mistake_in_a_survey_is_reported_with_line_and_nearest_key() {
     let chronik = source("sources/chronik");
     let mistake = |right: &str, wrong: &str| {
         let problem = refused(&chronik.replacen(right, wrong, 1));
@@ -118,7 +118,7 @@ fn a_mistake_in_a_survey_is_told_with_line_and_nearest_key() {
 }
 
 #[test]
-fn a_system_that_nobody_knows_is_refused_with_the_nearest() {
+fn an_unknown_system_is_refused_with_the_nearest() {
     let chronik = source("sources/chronik");
     assert_eq!(
         refused(
@@ -135,7 +135,7 @@ fn a_system_that_nobody_knows_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn a_mistake_in_a_system_is_told_with_line_and_nearest_word() {
+fn a_mistake_in_a_system_is_reported_with_line_and_nearest_word() {
     let kafka = SYSTEMS.iter().find(|(name, _)| *name == "kafka").unwrap().1;
     assert_eq!(
         system_refused(&kafka.replacen("tcp: ${address.clients}", "tcp: ${adress.clients}", 1)),
@@ -190,7 +190,7 @@ fn every_key_is_documented() {
 }
 
 #[test]
-fn a_load_is_told_by_settings_of_a_survey() {
+fn a_load_follows_from_settings_of_a_survey() {
     let (_, load) = explained("moldau", "partitions: 2, compression: lz4").unwrap();
     assert_eq!(load.partitions, Some(2));
     let (_, usual) = explained("moldau", "").unwrap();

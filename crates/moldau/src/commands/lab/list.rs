@@ -26,10 +26,10 @@ const COMMANDS: [(&str, &str); 12] = [
     ("explain", "What limits a load on a system?"),
 ];
 
-/// Keys of experiment files, of which no other files have any.
+/// Keys that only experiment files have.
 const KEYS: [&str; 4] = ["question:", "factor:", "scenarios:", "threads:"];
 
-/// The same of a file that can be parsed, whatever else is wrong with it.
+/// The same for a file that can be parsed, even if it has other errors.
 #[derive(Deserialize)]
 struct Outline {
     question: Option<String>,
@@ -77,8 +77,8 @@ fn broken(name: &str, question: &str, problem: &str) -> Vec<String> {
     vec![sound(name, question), format!("    cannot be run: {problem}")]
 }
 
-/// The lines of a file with this text: none where it is no experiment. What is `told` of it is its
-/// question if it can be run, and otherwise why it cannot be.
+/// The lines of a file with this text: none if it is no experiment. `told` is its question if it
+/// can be run, otherwise the reason why it cannot.
 fn of_file(name: &str, text: &str, told: &str) -> Vec<String> {
     let outline = config::parse::<Outline>(text);
     let is_experiment = match &outline {
@@ -135,7 +135,7 @@ mod tests {
         let [first, second] = of_file("a.yaml", &broken, told).try_into().unwrap();
         assert_eq!(first, format!("run a.yaml   {QUESTION}"));
         assert_eq!(second, format!("    cannot be run: {told}"));
-        // Of a text that cannot be parsed nobody knows the question.
+        // A text that cannot be parsed has no known question.
         let torn = "question: What: else?\nsystems: [\n";
         let listed = of_file("a.yaml", torn, "a.yaml:1:15: is no value");
         assert_eq!(listed, ["run a.yaml", "    cannot be run: a.yaml:1:15: is no value"]);

@@ -1,4 +1,5 @@
-//! Files in the shapes of the benchmark's own are read, and what has no equal is told by line.
+//! Files in the shapes of the benchmark's own are read, and keys without a counterpart are reported
+//! by line.
 
 use clap::Parser;
 use moldau_lab::experiments::asked::Payload;
@@ -183,7 +184,7 @@ fn every_shape_of_the_benchmarks_own_files_is_read_or_refused_by_key() {
         if topics > 256 {
             expected.push(":2:9: topics: ");
         }
-        // What a topic may have is told by as many of them as there may be.
+        // The limit for each topic depends on the number of topics.
         let of_each = topics.min(256);
         if partitions > 65_535 / of_each {
             expected.push(":3:21: partitionsPerTopic: ");
@@ -194,7 +195,7 @@ fn every_shape_of_the_benchmarks_own_files_is_read_or_refused_by_key() {
         if bytes < 32 {
             expected.push(":4:14: messageSize: ");
         }
-        // In the order in which they are told.
+        // In the order of the report.
         expected.sort_by_key(|place| place.ends_with("messageSize: "));
         if backlog > 0 {
             expected.push(":9:24: consumerBacklogSizeGB: ");
@@ -219,7 +220,7 @@ fn every_shape_of_the_benchmarks_own_files_is_read_or_refused_by_key() {
 }
 
 #[test]
-fn a_key_that_the_benchmark_would_pass_over_is_told_with_the_nearest() {
+fn a_key_that_the_benchmark_would_ignore_is_reported_with_the_nearest() {
     let typo = WORKLOAD.replacen("producerRate", "producersRate", 1);
     assert_eq!(
         refused(workload::parse(&typo)),
@@ -249,7 +250,7 @@ fn keys_are_as_many_as_those_of_the_benchmark() {
 }
 
 #[test]
-fn everything_that_has_no_equal_is_told_at_once() {
+fn all_keys_without_a_counterpart_are_reported_at_once() {
     let text = WORKLOAD
         .replacen("consumerBacklogSizeGB: 0", "consumerBacklogSizeGB: 5", 1)
         .replacen("testDurationMinutes: 15", "testDurationMinutes: 0", 1);
@@ -422,7 +423,7 @@ fn half_random_values_are_not_compressed() {
 }
 
 #[test]
-fn all_broken_files_are_told_with_their_names() {
+fn all_broken_files_are_reported_with_their_names() {
     let broken = WORKLOAD.replacen("topics: 1", "topics: many", 1);
     let text = translated(&[&broken, &broken], &["name: x"], &[]).err().unwrap().to_string();
     let lines: Vec<&str> = text.lines().collect();

@@ -78,7 +78,7 @@ impl KeyDistributor {
         match self {
             Self::NoKey => None,
             Self::KeyRoundRobin => Some(Keys::RoundRobin { count: KEYS }),
-            // The clock's nanoseconds, of which one key follows, are as good as random.
+            // The clock's nanoseconds are as good as random. One key follows from them.
             Self::RandomNano => Some(Keys::Uniform { count: KEYS }),
         }
     }
@@ -154,7 +154,7 @@ fn settings(file: &File, problems: &mut Vec<Problem>) -> Settings {
     }
 }
 
-/// The middles of the ranges, of which the benchmark makes a value each, with their weights.
+/// The middles of the ranges with their weights. The benchmark makes one value for each range.
 fn sizes(distribution: &BTreeMap<String, i64>) -> Result<Sizes, String> {
     let mut shares = Vec::new();
     for (range, weight) in distribution {

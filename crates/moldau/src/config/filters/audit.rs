@@ -149,7 +149,7 @@ pub(crate) fn filter(keys: Keys, sources: &mut Sources) -> Result<Arc<dyn Filter
     Ok(Arc::new(Audit::new(settings, sink)))
 }
 
-/// A file that is not there yet is not made: whoever only checks may be another user.
+/// Does not create a missing file: a mere check may run as another user.
 fn check_writable(file: &At<PathBuf>) -> Result<(), Problem> {
     let path = &file.value;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

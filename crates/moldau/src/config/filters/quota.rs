@@ -28,7 +28,7 @@ pub(crate) struct Keys {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitKeys {
-    /// Whom the limit is for.
+    /// Clients that the limit applies to.
     entity: Entity,
     /// Bytes that are produced in a second. Default: no limit.
     produce_bytes_per_second: Option<u64>,

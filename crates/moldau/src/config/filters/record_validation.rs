@@ -49,7 +49,8 @@ pub(crate) struct FieldKeys {
     allow_empty: bool,
     /// Its most bytes. Default: no limit.
     bytes_max: Option<usize>,
-    /// Ids of a schema registry, one of which it begins with. Default: it begins with none.
+    /// Ids of a schema registry; the value must begin with one of them. Default: it begins with
+    /// none.
     schema_ids: Option<Vec<u32>>,
     /// What its bytes are. Default `any`.
     content: ContentKeys,

@@ -11,7 +11,7 @@ use crate::config::listeners::{Endpoint, listen_address, split};
 const KEY: &str = "listeners";
 const ADVERTISED: &str = "advertised.listeners";
 
-/// What an operator has to put in the place of a secret in the other file.
+/// Placeholder for a secret in the other file; the operator replaces it.
 const SECRET_FILE: &str = "FILE_WITH_THE_SECRET";
 const USERS_FILE: &str = "FILE_WITH_USERS";
 
