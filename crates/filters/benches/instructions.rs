@@ -78,7 +78,7 @@ fn count(api: &str, filter: &str, records: usize) -> Result<[u64; 2], Box<dyn Er
     Ok([plain? / ROUNDS, packed? / ROUNDS])
 }
 
-/// What is counted. Callgrind knows it by its name.
+/// The counted function. Callgrind finds it by its name.
 #[inline(never)]
 fn counted(work: &dyn Fn()) {
     work();

@@ -56,11 +56,11 @@ pub struct AuditSettings {
     pub apis: Vec<ApiKey>,
     /// How often a session sums up what it produces and fetches.
     pub summary_interval: Duration,
-    /// What happens to lines for which there is no room.
+    /// How lines without room in the queue are handled.
     pub when_full: WhenFull,
 }
 
-/// What happens to lines for which there is no room.
+/// How lines without room in the queue are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
     /// They are dropped and counted.
@@ -327,7 +327,7 @@ impl Session {
     }
 }
 
-/// Who does something and leaves before the answer has done it all the same.
+/// A client that leaves before the answer has still done what it requested.
 impl Drop for Session {
     fn drop(&mut self) {
         let asked = self.in_flight.take().into_iter().map(|(_, asked)| asked);

@@ -259,7 +259,7 @@ impl Judge<'_> {
         let decisions = &self.filter.decisions;
         decisions.allow(self.subject(), operation, resource_type, name)
             || match (operation, resource_type) {
-                // Who may create in the cluster may create any topic.
+                // A client with CREATE on the cluster may create any topic.
                 (Operation::Create, ResourceType::Topic) => {
                     decisions.allow(self.subject(), operation, ResourceType::Cluster, CLUSTER)
                 }

@@ -411,7 +411,7 @@ fn write_mask(out: &mut Vec<u8>, field: &str, masking: Masking, key: Option<&hma
 
 const NAME: &str = "mask";
 
-/// What takes the place of a field. It does not tell how long that was.
+/// Replacement of a masked field. It does not reveal the field's length.
 const MASK: &str = "********";
 
 /// Bytes of a hash that are shown: enough that no two values meet by chance.

@@ -75,7 +75,7 @@ pub struct ValidationRule {
     pub required_headers: Vec<String>,
 }
 
-/// What keys or values must be like. The default takes anything.
+/// Rule for keys or values. The default accepts anything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldRule {
     /// Whether null will do.
@@ -92,7 +92,7 @@ pub struct FieldRule {
     pub content: Content,
 }
 
-/// What a field must hold.
+/// Rule for a field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Content {
     /// Any bytes.
@@ -199,7 +199,7 @@ struct Checking<'f> {
     rule: Option<&'f Rule>,
     /// Batches of the present partition so far.
     batches: usize,
-    /// What is wrong with records of the present batch, and how many those are.
+    /// Errors of records in the present batch, and their number.
     bad: Vec<(i32, Cow<'static, str>)>,
     all: u64,
     /// Records of the message that may still be named.

@@ -7,7 +7,7 @@ use super::rules::Operation::{
     Write,
 };
 
-/// What an API takes.
+/// Access that an API needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// Nothing: every client that may connect may use it.

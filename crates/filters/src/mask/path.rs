@@ -15,7 +15,7 @@ enum Step {
     AnyElement,
 }
 
-/// Where in a value the paths have come to.
+/// Position of the paths in a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     depth: usize,

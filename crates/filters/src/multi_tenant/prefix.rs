@@ -6,10 +6,10 @@ use crate::error::Error;
 
 use super::NAME;
 
-/// Where a template has the name of the virtual cluster.
+/// Placeholder for the name of the virtual cluster.
 const VIRTUAL_CLUSTER: &str = "$(virtualClusterName)";
 
-/// Where a template has the name of the principal.
+/// Placeholder for the name of the principal.
 const PRINCIPAL: &str = "$(principal)";
 
 /// What the parts of a template make of a session.

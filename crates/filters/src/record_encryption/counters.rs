@@ -1,4 +1,4 @@
-//! What the filter counts, for the metrics page.
+//! Counters of the filter, for the metrics page.
 
 use moldau_encryption::{KeyCache, KeyCounters, Operation, Outcome};
 use moldau_protocol::ErrorCode;
