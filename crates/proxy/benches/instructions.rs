@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is counted. Callgrind knows it by its name.
+/// The counted function. Callgrind finds it by its name.
 #[inline(never)]
 fn counted(body: &[u8]) {
     for _ in 0..ROUNDS {

@@ -157,7 +157,7 @@ impl Chain {
         self.replaced.advance(Phase::Stopped);
     }
 
-    /// What filters do beside the sessions, until others take their place.
+    /// Background tasks of the filters, until other filters replace them.
     pub(crate) async fn background(self: Arc<Self>, net: NetworkHandle) {
         for link in &self.filters {
             let (work, replaced) = (Arc::clone(&link.filter).background(), self.replaced.clone());
@@ -170,7 +170,7 @@ impl Chain {
         }
     }
 
-    /// What all filters have counted.
+    /// Counters of all filters.
     pub(crate) fn metrics(&self) -> Vec<FilterMetric> {
         let errors = self.filters.iter().map(|link| FilterMetric {
             name: "filter_errors",
@@ -189,7 +189,7 @@ pub(crate) struct SessionChain {
     chain: Arc<Chain>,
     context: SessionContext,
     filters: Vec<Rc<dyn SessionFilter>>,
-    /// What the filter at work on a request wants to be sent.
+    /// Request that the active filter wants to send.
     outbox: Outbox,
 }
 
@@ -252,7 +252,7 @@ impl SessionChain {
         Upstream::new(Rc::clone(&self.outbox))
     }
 
-    /// What the filter at work on a request wants to be sent.
+    /// Request that the active filter wants to send.
     pub(crate) fn take_own_request(&self) -> Option<OwnRequest> {
         self.outbox.borrow_mut().take()
     }

@@ -132,7 +132,7 @@ impl Cluster {
         self.net.metrics()
     }
 
-    /// What sessions may hold in memory.
+    /// Memory limit of sessions.
     pub(crate) fn memory(&self) -> &MemoryBudget {
         self.net.memory()
     }

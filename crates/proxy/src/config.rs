@@ -1,4 +1,4 @@
-//! What a proxy is to do, as plain settings.
+//! Configuration of a proxy, as plain settings.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Config {
 pub struct Admin {
     /// Where they are served. A reload cannot change it.
     pub listen: SocketAddr,
-    /// What those know who may have the configuration taken anew. Nobody may without.
+    /// Token that permits a reload. Without it reloads are off.
     pub reload_token: Option<BearerToken>,
 }
 
@@ -55,7 +55,7 @@ pub struct VirtualCluster {
     pub upstream: UpstreamSettings,
     /// Whether a load balancer in front tells the address of the client. A reload cannot change it.
     pub proxy_protocol: Mode,
-    /// What one client may take.
+    /// Limits of one client.
     pub limits: Limits,
     /// What looks at messages or changes them; the first stands next to the client.
     pub filters: Vec<Arc<dyn Filter>>,
@@ -136,7 +136,7 @@ pub struct UpstreamSettings {
     pub proxy_protocol: bool,
 }
 
-/// What one client or one address may take of a virtual cluster.
+/// Limits of one client or one address in a virtual cluster.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Those of each listener, for connections that have not begun. Of the virtual clusters that

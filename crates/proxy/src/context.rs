@@ -1,4 +1,4 @@
-//! What filters know of a session beside its messages.
+//! Session data for filters beside its messages.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;

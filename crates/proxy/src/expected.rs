@@ -1,11 +1,11 @@
-//! What is remembered of a request until its answer comes.
+//! State of a request until its answer comes.
 
 use crate::frame::ResponseFrame;
 
 /// Most filters of a virtual cluster, since [`Readers`] have a bit for each.
 pub(crate) const FILTERS_MAX: usize = 64;
 
-/// What is remembered of a request until its answer comes.
+/// State of a request until its answer comes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Expected {
     pub(crate) correlation_id: i32,

@@ -33,7 +33,7 @@ const INSERT_BYTES_MAX: usize = BUFFER_BYTES;
 /// another call costs little.
 const PIECES_MAX: usize = 64;
 
-/// What a scanner says to the bytes that it sees.
+/// A scanner's decision about the bytes that it sees.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Step {
     /// More bytes must arrive before anything can be said.
@@ -131,7 +131,7 @@ pub(crate) struct Flow {
     growing: Option<Acquire>,
     resume: usize,
     end: usize,
-    /// What is to be written, in order; none is empty.
+    /// Buffers to write, in order; none is empty.
     pieces: VecDeque<Piece>,
     /// Bytes of the first piece that are written.
     first_written: usize,

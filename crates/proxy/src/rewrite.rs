@@ -1,4 +1,4 @@
-//! What is changed in an answer: the addresses of brokers, and the versions that are offered.
+//! Rewrites answers: the addresses of brokers, and the offered versions.
 //!
 //! A change is a splice of the frame. Only the part that changes is decoded; what stands around it,
 //! records and the topics of a Metadata answer among it, stays as it came.

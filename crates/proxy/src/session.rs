@@ -69,7 +69,7 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// What it counts as, if the client was refused.
+    /// The refusal to count, if the client was refused.
     pub(crate) fn cause(&self) -> Option<Refusal> {
         match self {
             Self::Silent(silence) => Some((*silence).into()),

@@ -19,7 +19,7 @@ pub(crate) struct Traffic {
     by_thread: Mutex<Vec<(ThreadId, Arc<ThreadTraffic>)>>,
 }
 
-/// What sessions on one thread add to. Nobody else does.
+/// Counters of the sessions on one thread. No other thread writes them.
 #[derive(Debug)]
 pub(crate) struct ThreadTraffic {
     requests: [AtomicU64; API_KEYS],

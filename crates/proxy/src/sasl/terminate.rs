@@ -47,7 +47,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// What it counts as, unless the client just went away.
+    /// The refusal to count, unless the client just went away.
     pub(crate) fn cause(&self) -> Option<Refusal> {
         match self {
             Self::TimedOut => Some(Refusal::AuthenticationTimeout),
