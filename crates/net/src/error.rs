@@ -1,4 +1,4 @@
-//! What can go wrong: setting things up, and letting peers in.
+//! Errors of setup and of accepting peers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use moldau_protocol::ErrorCode;
 
 use crate::principal::shown;
 
-/// What can go wrong while network threads and listeners are set up.
+/// Errors while network threads and listeners are set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -56,7 +56,7 @@ pub enum ProxyProtocolError {
     Io(#[from] io::Error),
 }
 
-/// What can go wrong with TLS settings, or while a connection is secured.
+/// Errors in TLS settings, or while a connection is secured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
@@ -125,7 +125,7 @@ impl From<io::Error> for TlsError {
     }
 }
 
-/// What can go wrong with SASL settings, or while a peer proves who it is.
+/// Errors in SASL settings, or while a peer authenticates.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaslError {

@@ -98,7 +98,7 @@ pub struct HttpTarget<'a> {
     pub host: &'a str,
     /// The port.
     pub port: u16,
-    /// What secures the connection, if anything does.
+    /// TLS settings of the connection, if it uses TLS.
     pub tls: Option<&'a ClientTls>,
 }
 

@@ -66,7 +66,7 @@ const SMALL_POOL_PART: usize = 4;
 /// A small permit is at most this part of its pool.
 const SMALL_PART: usize = 8;
 
-/// What memory is for.
+/// Use of memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MemoryUse {
     /// What must be whole before it goes on.
@@ -215,7 +215,7 @@ pub struct MemoryAccount {
     member: Arc<Member>,
 }
 
-/// What pools know of an account.
+/// State of an account in the pools.
 #[derive(Debug, Default)]
 struct Member {
     /// Whether it released its last permit of each use soon.

@@ -1,4 +1,4 @@
-//! Who is on the other side of a connection, in Kafka's words.
+//! The principal of a peer, in Kafka's terms.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What stands behind a connection and answers its frames.
+//! The service that answers the frames of a connection.
 
 use std::any::Any;
 use std::future::Future;
@@ -70,7 +70,7 @@ impl From<Bytes> for Response {
     }
 }
 
-/// What a service says to a frame.
+/// Reply of a service to a frame.
 #[derive(Debug)]
 pub enum Reply<F> {
     /// The answer is there.

@@ -192,7 +192,7 @@ impl NetworkHandle {
         &self.inner.metrics
     }
 
-    /// What the connections of these threads may hold together.
+    /// Memory limit of all connections of these threads.
     #[must_use]
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory
@@ -556,7 +556,7 @@ impl Follows {
                     }
                 });
             }
-            // Who asked may have lost patience.
+            // The requester may have timed out.
             Task::Ping(ping) => drop(ping.send(())),
         }
     }

@@ -27,7 +27,7 @@ use crate::shutdown::{Phase, Shutdown};
 /// of those.
 const WANTED_MAX: usize = 1;
 
-/// What those know who may have the configuration taken anew (RFC 6750). Clones share it.
+/// Token that permits a reload (RFC 6750). Clones share it.
 #[derive(Clone)]
 pub struct BearerToken(Arc<Zeroizing<String>>);
 
@@ -70,7 +70,7 @@ impl ReloadWanted {
 
     /// Tells what changed, or why nothing did.
     pub fn answer(self, outcome: Result<String, String>) {
-        // Who asked may be gone.
+        // The requester may be gone.
         drop(self.answer.send(outcome));
     }
 }

@@ -172,7 +172,7 @@ impl fmt::Debug for SaslClient {
     }
 }
 
-/// What to do next in an authentication.
+/// Next step of an authentication.
 #[derive(Debug)]
 pub enum SaslStep {
     /// Send this.

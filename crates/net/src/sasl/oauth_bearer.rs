@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// What a client says first.
+/// First message of a client.
 pub(super) struct BearerMessage<'a> {
     pub(super) authorization_id: Option<&'a str>,
     pub(super) token: &'a str,

@@ -1,6 +1,6 @@
 use zeroize::Zeroizing;
 
-/// What a client says with PLAIN (RFC 4616).
+/// Message of a client with PLAIN (RFC 4616).
 pub(super) struct PlainMessage<'a> {
     pub(super) user: &'a str,
     pub(super) password: &'a str,

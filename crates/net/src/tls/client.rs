@@ -25,7 +25,7 @@ use crate::stream::Stream;
 pub struct ClientTlsSettings {
     /// Who signed the certificates of servers.
     pub trust: TrustAnchors,
-    /// What to show to servers that ask who we are.
+    /// Certificate for servers that ask for one.
     pub identity: Option<Identity>,
     /// Which library does the cryptography.
     pub provider: CryptoProvider,

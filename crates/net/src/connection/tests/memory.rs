@@ -1,4 +1,4 @@
-//! What connections hold in memory, and how a budget bounds it.
+//! Memory use of connections, and how a budget bounds it.
 
 use super::*;
 use crate::memory::MemoryReading;
