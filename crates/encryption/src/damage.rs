@@ -1,4 +1,4 @@
-//! What can be wrong with a sealed record.
+//! Damages of a sealed record.
 
 /// Why a record that says it is sealed cannot be opened: it is forged, damaged, or was written in a
 /// way that this format does not have. No variant carries a byte of a key or a value.

@@ -1,4 +1,4 @@
-//! What can go wrong, grouped by who can do something about it.
+//! Errors, grouped by who can resolve them.
 
 use std::path::PathBuf;
 

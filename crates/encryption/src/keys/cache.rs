@@ -63,7 +63,7 @@ pub(super) enum Use<T> {
     Spent,
 }
 
-/// What a look-up gives.
+/// Result of a look-up.
 pub(super) enum Look<T> {
     /// The value serves.
     Ready(T),

@@ -1,4 +1,4 @@
-//! What happened to keys, as numbers that only grow.
+//! Counters of key events; they only grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

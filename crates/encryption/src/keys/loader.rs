@@ -17,7 +17,7 @@ use super::counters::{KeyCache, Operation};
 use super::service::Service;
 use crate::{Kms, KmsError, KmsFuture};
 
-/// What a cache holds, and how to ask for it.
+/// Kind of value in a cache, and how to load it.
 pub(super) trait Source: Send + Sync + 'static {
     type Key: ?Sized + Eq + Hash + Send + Sync;
     type Value: Send;

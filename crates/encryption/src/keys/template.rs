@@ -1,4 +1,4 @@
-//! From a topic to the alias of its key.
+//! Maps a topic to the alias of its key.
 
 use crate::Error;
 

@@ -23,7 +23,7 @@ struct Held<T> {
     expires_at: Option<Instant>,
 }
 
-/// What a fetch gives.
+/// Result of a fetch.
 pub(super) struct Fetched<T> {
     pub(super) value: T,
     /// How long it is good for; `None` for ever.
@@ -86,7 +86,7 @@ impl<T> Lease<T> {
         held.map(|held| Arc::clone(&held.value))
     }
 
-    /// What is held, if it has not expired.
+    /// The held value, if it has not expired.
     pub(super) fn good(&self) -> Option<Arc<T>> {
         let now = Instant::now();
         let held = self.held();
