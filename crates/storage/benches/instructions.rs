@@ -72,7 +72,7 @@ fn run(batch: &[u8]) -> Outcome<()> {
     Ok(())
 }
 
-/// What is counted. Callgrind knows it by its name.
+/// The counted function. Callgrind finds it by its name.
 #[inline(never)]
 fn counted(log: &Arc<Log>, validator: &mut Validator, batch: &[u8]) -> Outcome<()> {
     append(log, validator, batch)

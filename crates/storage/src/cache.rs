@@ -118,7 +118,7 @@ enum State {
     Gone,
 }
 
-/// What a chunk holds.
+/// Content of a chunk.
 pub(crate) enum Loaded {
     /// The bytes from the chunk's start on.
     Bytes(Bytes),

@@ -283,7 +283,7 @@ pub(crate) struct RecoveredLog {
 
 pub(crate) type Logs = HashMap<TopicId, HashMap<i32, RecoveredLog>>;
 
-/// What a checkpoint says.
+/// Content of a checkpoint.
 #[derive(Default)]
 pub(crate) struct Checkpoint {
     /// Where recovery begins.

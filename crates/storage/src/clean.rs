@@ -93,7 +93,7 @@ impl Aborted {
     }
 }
 
-/// What was written: the logs with their first dirty offsets, and the counts.
+/// Result of the cleaning: the logs with their first dirty offsets, and the counts.
 pub(crate) struct Written {
     pub(crate) dirty_offsets: Vec<(Arc<Log>, i64)>,
     pub(crate) compacted: Compacted,
@@ -368,7 +368,7 @@ fn walk(
 
 /// A batch that unpacks to more than this stays as it is.
 const UNPACKED_BYTES_MAX: usize = 64 << 20;
-/// What is due beyond this is cleaned by the next call.
+/// Further logs that are due are cleaned by the next call.
 const CLEANED_BYTES_MAX: u64 = 4 << 30;
 /// A log is written to one segment. A larger one stays as it is.
 const LOG_BYTES_MAX: u64 = SEGMENT_BYTES_MAX / 2;

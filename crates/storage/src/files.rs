@@ -107,7 +107,7 @@ pub(crate) enum SpaceFor {
     Metadata,
 }
 
-/// What all files of a journal have in common.
+/// State shared by all files of a journal.
 #[derive(Debug, Clone)]
 pub(crate) struct FilesSetup {
     pub(crate) dir: PathBuf,
@@ -489,7 +489,7 @@ impl Files {
         if file.file_bytes == self.setup.file_bytes {
             self.spares.lock().held.push(file);
         } else {
-            // What cannot be removed is at the next start.
+            // Files that cannot be removed are removed at the next start.
             self.disk.remove(&spare_path(&file.path)).ok();
         }
     }

@@ -134,7 +134,7 @@ impl Fill {
         }
     }
 
-    /// Where the memory of frames is from.
+    /// Allocator of frame memory.
     pub(crate) fn pool(&self) -> &Arc<SegmentPool> {
         &self.pool
     }

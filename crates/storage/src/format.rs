@@ -65,7 +65,7 @@ const FRAME_MAGIC: [u8; 8] = *b"MOLDAUFR";
 /// Bytes of a header that its CRC covers; the CRC follows them.
 const CHECKED_BYTES: usize = 60;
 
-/// What an entry holds.
+/// Content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A record batch of a log.

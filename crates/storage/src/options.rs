@@ -1,4 +1,4 @@
-//! What the owner chooses when it opens storage.
+//! Options of the owner for opening storage.
 
 use std::path::PathBuf;
 use std::time::Duration;

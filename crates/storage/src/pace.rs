@@ -217,7 +217,7 @@ impl Reads {
             _ => self.rate / 2,
         };
         if rate < self.rate {
-            // What came before says nothing of the lower rate.
+            // Earlier measurements say nothing about the lower rate.
             self.beside = self.alone;
         }
         self.rate = rate.clamp(READ_RATE_MIN, READ_RATE_MAX);

@@ -53,7 +53,7 @@ pub trait Salvage: Replay {
     fn make_up(&mut self, left: &Left) -> Vec<Vec<u8>>;
 }
 
-/// What the logs tell of metadata that may be lost.
+/// Facts about possibly lost metadata, taken from the logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Left {
     /// Topics that have logs, each with its number of partitions up to the last that has one.
@@ -149,7 +149,7 @@ impl Repair {
             };
             let staged = stage.write();
             if staged.is_err() {
-                // What cannot be removed is dealt with by the next repair.
+                // The next repair handles files that cannot be removed.
                 write::abandon(&self.directory).ok();
             }
             staged?;

@@ -73,7 +73,7 @@ impl Block {
     }
 }
 
-/// What a segment holds of one log.
+/// One log's data in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) log: LogId,

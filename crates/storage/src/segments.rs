@@ -123,7 +123,7 @@ impl Segments {
             })
         };
         if appended.is_err() {
-            // What cannot be removed is at the next start.
+            // Files that cannot be removed are removed at the next start.
             self.disk.remove(&segment.path).ok();
         }
         Ok((segment, appended?))

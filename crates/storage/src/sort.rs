@@ -20,7 +20,7 @@ use crate::segment::{Segment, SegmentWriter};
 use crate::workshop::Memory;
 use crate::{Error, Log, LogId};
 
-/// What one log has in the part of the journal that is sorted.
+/// One log's data in the part of the journal that is sorted.
 struct Share {
     log: Arc<Log>,
     base_offset: i64,
@@ -301,7 +301,7 @@ fn is_entry_of(header: &[u8], batch: &[u8], log: LogId, extent: &Extent) -> bool
 
 /// The share of a batch that was deleted.
 const GONE: usize = usize::MAX;
-/// What is known of a batch in a window takes about 60 bytes.
+/// The state of a batch in a window takes about 60 bytes.
 const BATCHES_PER_WINDOW: usize = 1 << 18;
 const READ_BYTES: usize = 1 << 20;
 /// Disks read on over this much in about the time of another request.

@@ -1,4 +1,4 @@
-//! What upkeep keeps from one piece of work to the next.
+//! State of upkeep between pieces of work.
 
 use std::time::{Duration, Instant};
 

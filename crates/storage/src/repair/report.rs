@@ -1,4 +1,4 @@
-//! What a repair finds, in the operator's terms.
+//! Findings of a repair, in the operator's terms.
 
 use std::ops::Range;
 use std::path::PathBuf;
