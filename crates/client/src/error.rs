@@ -1,4 +1,4 @@
-//! What can go wrong between a caller and a cluster, and whether trying again may help.
+//! Errors between a caller and a cluster, and whether a retry may help.
 
 use std::io;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub enum Error {
         partition: i32,
     },
 
-    // Who we are, or who the broker is, is not believed; an operator has to look.
+    // Authentication of this client or of the broker failed; an operator must act.
     /// TLS failed: a certificate is not believed, or the two have nothing in common.
     #[error("{address}: {reason}")]
     Tls {

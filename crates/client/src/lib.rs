@@ -48,5 +48,5 @@ pub use producer::{
 };
 pub use wire::Address;
 
-/// What calls of this crate give back.
+/// Result of calls of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -17,7 +17,7 @@ pub struct TopicRef {
     pub id: Uuid,
 }
 
-/// Where a partition is led.
+/// Leader of a partition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Leader {
     /// The broker's node id.

@@ -296,7 +296,7 @@ impl Producer {
         self.shared.lock().requests_made()
     }
 
-    /// What its requests have done so far.
+    /// Counters of its requests so far.
     #[must_use]
     pub fn request_times(&self) -> RequestTimes {
         self.shared.requests().read(Instant::now())

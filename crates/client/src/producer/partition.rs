@@ -31,7 +31,7 @@ pub(super) struct Batch {
     pub(super) serial: u64,
     pub(super) bytes: Bytes,
     pub(super) tokens: Vec<u64>,
-    /// What the records count for in the buffer limit.
+    /// Bytes that the records count in the buffer limit.
     pub(super) buffered_bytes: usize,
     /// When its first record came.
     pub(super) opened_at: Instant,
