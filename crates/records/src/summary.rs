@@ -5,7 +5,7 @@
 
 use crate::{BatchView, Error, NO_TIMESTAMP, varint};
 
-/// What the records of a batch have in common.
+/// Common properties of the records of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// Least of the timestamps, [`NO_TIMESTAMP`] like any other.

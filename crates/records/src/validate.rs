@@ -8,7 +8,7 @@ use crate::{
     Packing, RawRecord, TimestampType,
 };
 
-/// What a topic allows, and what a check may cost.
+/// Rules of a topic, and the cost limit of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppendRules {
     /// Largest batch in bytes, header included: Kafka's `max.message.bytes`.
