@@ -26,7 +26,7 @@ use yaml::Map;
 #[derive(Debug)]
 pub(crate) struct Translation {
     map: Map,
-    /// What could not be translated, each with the place that it has in the other configuration.
+    /// Settings that could not be translated, each with its position in the other configuration.
     pub(crate) notes: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ pub(super) trait Reload {
     /// What is made of the files.
     type Config;
 
-    /// What begins each line that it says.
+    /// Prefix of each line that it prints.
     const PROCESS: &'static str;
 
     /// Keeps the failure of the work in the background, without which the service must not go on.

@@ -1,4 +1,5 @@
-//! What the client tools share: a runtime, a connection to the cluster, and output for programs.
+//! Shared parts of the client tools: a runtime, a connection to the cluster, and output for
+//! programs.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -33,7 +33,7 @@ fn default_listen() -> At<SocketAddr> {
     nowhere(SocketAddr::from(([127, 0, 0, 1], 9645)))
 }
 
-/// What holds where the file says nothing.
+/// Defaults.
 pub(super) fn default() -> At<AdminPort> {
     nowhere(AdminPort(Keys { listen: default_listen(), reload_token_file: None }))
 }

@@ -70,7 +70,7 @@ struct Cluster {
     /// Whether a load balancer in front tells the address of the client. Default `disabled`.
     #[serde(default)]
     proxy_protocol: ProxyProtocol,
-    /// What clients may take.
+    /// Limits of clients.
     #[serde(default)]
     limits: LimitKeys,
     /// What looks at messages or changes them, from the client's side on. Default: nothing.
@@ -87,7 +87,7 @@ enum ProxyProtocol {
     Required,
 }
 
-/// What clients may take.
+/// Limits of clients.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitKeys {

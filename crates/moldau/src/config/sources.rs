@@ -32,11 +32,11 @@ pub(crate) struct Sources {
     /// The files that were read, each in the state before that; a change of one of them is a
     /// change of the configuration.
     pub(crate) files: BTreeMap<PathBuf, Mark>,
-    /// What an operator should know, although it keeps nothing from starting.
+    /// Warnings for the operator; they do not prevent a start.
     pub(crate) warnings: Vec<Problem>,
     /// Work beside the process's own for as long as the configuration is in force.
     pub(crate) background: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// What writes the lines of audits, to be started once the configuration is in force.
+    /// Writers of audit lines, to be started once the configuration is in force.
     pub(crate) writers: Vec<Writer>,
     /// Filters of the configuration, which the next one may keep.
     pub(super) filters: Vec<Made>,

@@ -21,7 +21,7 @@ use super::sources::Sources;
 /// Fewest iterations of SCRAM, by RFC 7677 and Kafka.
 pub(crate) const ITERATIONS_MIN: u32 = 4096;
 
-/// Where the credentials of SCRAM are.
+/// Where SCRAM credentials are stored.
 #[derive(Clone, Copy)]
 pub(super) enum Scram<'a> {
     /// In the file, where passwords serve these mechanisms.

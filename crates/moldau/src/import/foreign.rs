@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What could not be translated, each with the place that it has in the other configuration.
+/// Settings that could not be translated, each with its position in the other configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(pub(crate) Vec<String>);
 

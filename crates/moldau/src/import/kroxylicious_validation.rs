@@ -40,7 +40,7 @@ fn translated(mut rule: Section, topics: Vec<String>, notes: &mut Notes) -> Map 
     map
 }
 
-/// What keys or values must be like. By default they may be null there, but not empty.
+/// Rule for keys or values. By default they may be null there, but not empty.
 fn of_field(mut field: Section, notes: &mut Notes) -> Map {
     let mut map = Map::default();
     map.put("allow_null", field.take_flag(&["allowNulls"], notes).unwrap_or(true));

@@ -12,7 +12,7 @@ use crate::arguments::ConsumeOptions;
 /// Most bytes that one batch may unpack to.
 const BATCH_BYTES_MAX: usize = 256 << 20;
 
-/// What stands for a null value, as in Kafka's console consumer. JSON has a word of its own.
+/// Text of a null value, as in Kafka's console consumer. JSON prints `null`.
 const NULL: &[u8] = b"null";
 
 /// Writes records until there were enough.

@@ -34,7 +34,7 @@ pub(crate) struct Keys {
     /// Seconds after which a session sums up what it produces and fetches. Default 60.
     #[serde(default = "default_summary_interval_s")]
     summary_interval_s: At<u32>,
-    /// What happens to lines for which there is no room. Default `drop`.
+    /// How lines without room in the queue are handled. Default `drop`.
     #[serde(default)]
     when_full: WhenFullKeys,
 }
