@@ -89,7 +89,8 @@ async fn ask_api_versions(stream: &mut Stream) -> Option<ApiVersionsResponse> {
     send(stream, API_VERSIONS_VERSION, &request).await?;
     let unsupported = i16::from(ErrorCode::UnsupportedVersion).to_be_bytes();
     let frame = receive(stream).await?;
-    // A broker that does not serve the version answers in version 0, whatever was asked (KIP-511).
+    // A broker that does not serve the version answers in version 0, regardless of the requested
+    // one (KIP-511).
     if frame.get(4..6)? == unsupported {
         return call(stream, 0, &ApiVersionsRequest::default()).await;
     }

@@ -1,4 +1,4 @@
-//! What a filter is: the interface between the proxy and whatever looks at messages or changes
+//! What a filter is: the interface between the proxy and code that looks at messages or changes
 //! them.
 //!
 //! A virtual cluster has a list of filters. Requests go through them in the order of the list, and

@@ -37,7 +37,7 @@ pub(crate) struct Front {
 pub(crate) enum Route {
     /// To bootstrap servers of one cluster.
     Bootstrap(Arc<Cluster>),
-    /// To whatever their TLS handshake names, in one of these clusters.
+    /// To the host that their TLS handshake names, in one of these clusters.
     Hosts(Arc<[Arc<Cluster>]>),
 }
 

@@ -464,7 +464,7 @@ fn acks(frame: &[u8], version: i16) -> Option<i16> {
     Some(i16::from_be_bytes(*rest.take(2)?.first_chunk()?))
 }
 
-/// Bytes that have not been read. Texts are skipped, whatever is in them.
+/// Bytes that have not been read. Texts are skipped unread.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {

@@ -169,7 +169,7 @@ impl Rewriter {
         }
         let start = reader.position();
         let mut brokers: Vec<MetadataResponseBroker> = reader.array(version, flexible)?;
-        // Ports are handed out in the order of the ids, whatever the order of the answer.
+        // Ports are assigned in the order of the ids, not of the answer.
         brokers.sort_by_key(|broker| broker.node_id);
         brokers.retain_mut(|broker| {
             self.redirect(broker.node_id, &mut broker.host, &mut broker.port).is_some()

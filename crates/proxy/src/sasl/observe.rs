@@ -56,7 +56,8 @@ impl Observer {
         } else {
             let message: SaslAuthenticateRequest = request.decode()?;
             let claim = exchange.asked.and_then(|it| claimed(it, &message.auth_bytes));
-            // Later messages are about the one that the first named, whatever they say.
+            // Later messages are about the principal that the first named, even if they name
+            // another.
             exchange.claim = exchange.claim.take().or(claim);
             Asked::Authenticate(exchange.asked.zip(exchange.claim.clone()))
         };

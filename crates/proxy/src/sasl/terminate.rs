@@ -217,7 +217,7 @@ async fn offer(
     let mut answer = (*cluster.api_versions().await).clone();
     let chain = cluster.chains().current();
     rewrite::offer(&mut answer, &chain);
-    // The proxy answers these itself, whatever the cluster knows of them.
+    // The proxy answers these itself, independently of the cluster.
     for api in [ApiKey::SaslHandshake, ApiKey::SaslAuthenticate] {
         let versions = api.valid_versions();
         answer.api_keys.retain(|offered| offered.api_key != api.key());
