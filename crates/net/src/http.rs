@@ -103,8 +103,8 @@ pub struct HttpTarget<'a> {
 }
 
 impl HttpTarget<'_> {
-    /// Sends one request, whose headers are complete, and reads the answer, whatever its status.
-    /// The caller bounds the time.
+    /// Sends one request, whose headers are complete, and reads the answer, with any status. The
+    /// caller bounds the time.
     ///
     /// # Errors
     /// Why there is no answer of at most `body_bytes_max` bytes.

@@ -141,7 +141,7 @@ fn parse_v1(bytes: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
     let line = std::str::from_utf8(line).map_err(|_| malformed("version 1 is not text"))?;
     let fields: Vec<&str> = line.split(' ').collect();
     let source = match fields.as_slice() {
-        // Whatever follows is to be ignored, says the specification.
+        // The specification says to ignore what follows.
         ["PROXY", "UNKNOWN", ..] => None,
         ["PROXY", "TCP4", source, destination, from_port, to_port] => {
             let address: Option<Ipv4Addr> = source.parse().ok();
@@ -185,7 +185,7 @@ fn parse_v2(bytes: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };
     let source = match (command, family) {
-        // The connection is the balancer's own, whatever the family says.
+        // The connection is the balancer's own; the family does not matter.
         (V2_LOCAL, _) => None,
         (V2_PROXY, V2_TCP4) => {
             let short = malformed("version 2 has no room for its addresses");

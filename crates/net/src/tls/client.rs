@@ -115,7 +115,7 @@ impl ResolvesClientCert for Always {
     }
 }
 
-/// Believes certificates of trusted authorities whatever host they are for.
+/// Accepts certificates of trusted authorities for any host.
 #[derive(Debug)]
 struct AnyHost {
     roots: Arc<RootCertStore>,

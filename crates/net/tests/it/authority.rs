@@ -30,7 +30,7 @@ impl Authority {
         Self { pem, der, issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate for `localhost` or whatever `hosts` are, whose subject is `CN=name,O=Moldau`.
+    /// A certificate for `localhost` or for `hosts`, whose subject is `CN=name,O=Moldau`.
     pub(crate) fn issue(&self, name: &str, hosts: &[&str]) -> Issued {
         self.issue_until(name, hosts, 2100)
     }
