@@ -450,7 +450,7 @@ impl ReadCache {
                 self.metrics.defects.add(1);
                 let is_confined = !panic.has_left_half_changed();
                 let error = Error::Defect { operation: "a read from disk", panic };
-                tracing::error!(%error, "what waits for it gets an error");
+                tracing::error!(%error, "a read failed; its waiters get an error");
                 chunk.finish(State::Failed(error));
                 assert!(is_confined, "a read from disk left something half changed");
             }

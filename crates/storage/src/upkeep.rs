@@ -42,7 +42,7 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let speed = speed.look(now, journal.durable.position());
     let is_faster = options.background_rate > 0 && speed > options.background_rate;
     let is_outrun = is_real && (is_faster || journal.pace.is_crowded(now));
-    // What waits may be dead but for a little, and keeps its space as long as it waits.
+    // Waiting work may be mostly dead data, and keeps its space as long as it waits.
     let may_wait = is_outrun && has_space(journal, FILES_OUTRUN * options.file_bytes);
     let waiting = Waiting::of(journal);
     let urgency = waiting.urgency(may_wait);
@@ -66,7 +66,7 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
         match done {
             Ok(true) => {
                 if let Some(error) = failed {
-                    tracing::error!(%error, "upkeep goes on with what is left");
+                    tracing::error!(%error, "a step of upkeep failed; the others go on");
                 }
                 turns.note(work);
                 return Ok(true);
