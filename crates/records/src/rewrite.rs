@@ -74,7 +74,7 @@ pub struct Rewriter {
 impl Rewriter {
     /// Lets `editor` look at the records of `batch`. If it replaces any, appends the rewritten
     /// batch to `out` and returns true. `prepare` is called once before, with `out`, to append
-    /// whatever stands in front of the batch. Control batches and those without records stay as
+    /// the bytes that precede the batch. Control batches and those without records stay as
     /// they are.
     ///
     /// # Errors
