@@ -57,7 +57,7 @@ impl Made {
     }
 }
 
-/// The filter of an entry: the one that is in force, with the data keys and whatever else it
+/// The filter of an entry: the one that is in force, with the data keys and other state that it
 /// holds, if the entry and its files are as they were. One that writes begins anew each time.
 ///
 /// # Errors
