@@ -175,7 +175,7 @@ fn the_text_of_a_file_is_as_documented() {
                     # Anyone who can read this file can read every record under its keys.\n\
                     # It is changed by `moldau proxy keys`, which writes the last line.\n\
                     key orders\n  version 3 created 2015-08-30T12:36:00Z secret \
-                    AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\ncrc32c cf908945\n";
+                    AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\ncrc32c e4363b91\n";
     assert_eq!(document.render().as_str(), expected);
 }
 
