@@ -30,7 +30,7 @@ const PRODUCE: i16 = 12;
 const FETCH: i16 = 12;
 
 /// Longer than the window in which clear text would be found.
-const SECRET: &[u8] = b"a value that must not be on a disk";
+const SECRET: &[u8] = b"a value that must not be found on disk";
 
 struct World {
     store: Arc<Store>,
