@@ -106,7 +106,7 @@ fn find_or_create(
 ) -> Found {
     let catalog = &call.state.catalog;
     let may_describe = |name: &str| call.rights.allow(Topic, Operation::Describe, name);
-    // As in Kafka, an id counts before a name. Kafka's own client leaves the name empty beside an id.
+    // As in Kafka, an id counts before a name. Kafka's own client leaves the name empty.
     let Some(name) = asked.name.as_ref().filter(|_| asked.topic_id.is_zero()) else {
         return match catalog.by_id(asked.topic_id) {
             Some(topic) if may_describe(&topic.name) => Found::Topic(topic),
