@@ -238,14 +238,15 @@ impl<'a> Tools<'a> {
         let listed = self.tool(GROUPS, &["--list", "--type", "classic"])?;
         self.lacks("it is not listed by another type", &listed, group);
         let described = self.tool(GROUPS, &["--describe", "--group", group])?;
-        self.has_row("its lag is zero", &described, &[group, group, "0", "-", "3", "3", "0"]);
+        self.has_row("its lag is zero", &described, &[group, group, "0", "3", "3", "0"]);
         let state = ["--describe", "--group", group, "--state", "--verbose"];
         let state = self.tool(GROUPS, &state)?;
         self.shows("it is empty", &state, "Empty");
         self.shows("it has its assignor", &state, "uniform");
         let members = ["--describe", "--group", group, "--members", "--verbose"];
         let members = self.tool(GROUPS, &members)?;
-        self.shows("it has no members", &members, "has no active members");
+        let told = both_outputs(&members);
+        self.check("it has no members", told.contains("has no active members"), &told);
         let entity = ["--entity-type", "groups", "--entity-name", group];
         let set = "consumer.session.timeout.ms=50000";
         let altered =
