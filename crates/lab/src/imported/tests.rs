@@ -117,7 +117,7 @@ fn rdkafka_sentences_count_delivered_records_in_mebibytes() {
         figures(&output),
         [(Metric::ConsumeRecords, 2000.0), (Metric::ConsumeThroughput, 0.191)]
     );
-    assert!(warns(&output, "no percentile follows"));
+    assert!(warns(&output, "without percentiles"));
 }
 
 #[test]

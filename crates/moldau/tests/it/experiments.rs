@@ -412,7 +412,7 @@ fn cores_counts_traffic_and_size_answers_for_another_load() {
         assert!(error.contains("do not hold"), "{error}");
     }
     let (code, _, error) = size(&["--produce", "2MB"]);
-    assert!(code == Some(4) && error.contains("ends with /s, such as 100MB/s"), "{error}");
+    assert!(code == Some(4) && error.contains("is not a rate such as 100MB/s"), "{error}");
     let (code, _, error) = size(&["--record", "1KB", "--batch", "100"]);
     assert!(code == Some(4) && error.contains("a batch holds at least one record"), "{error}");
 }
