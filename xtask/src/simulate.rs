@@ -6,7 +6,7 @@ use std::env;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace;
 
@@ -42,6 +42,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !build.arg("--no-run").status().context("cannot start cargo")?.success() {
         bail!("the simulation does not build");
     }
+    let mut list = arguments.of.tests();
+    let listed = list.args([arguments.of.test(), "--", "--list"]).output()?;
+    ensure!(String::from_utf8_lossy(&listed.stdout).contains(": test"), "the simulation is gone");
     let end = arguments.from.saturating_add(arguments.count);
     let mut failed = Vec::new();
     let mut from = arguments.from;

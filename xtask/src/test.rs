@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use moldau_conformance::peers::Peers;
 
 use crate::simulate::Subject;
@@ -56,7 +56,7 @@ const REAL_VAULT: &str = "moldau-encryption/real-vault,moldau/real-vault";
 
 /// The feature of the test that kills brokers on a disk that loses what was not synced.
 const LOSSY_DISK: &str = "moldau/lossy-disk";
-const LOSSY_DISK_TEST: &str = "a_disk_that_loses_what_was_not_synced";
+const LOSSY_DISK_TEST: &str = "kills_lose_no_acknowledged_record_on_a_lossy_disk";
 
 /// Conformance programs that run at a time: the clients of one start while those of another wait.
 const PROGRAMS_AT_A_TIME: usize = 2;
@@ -235,7 +235,9 @@ fn kills() -> Result<Count> {
     tests.args(["--", LOSSY_DISK_TEST]);
     tests.env("MOLDAU_BIN", target_directory().join("release").join("moldau"));
     tests.env("MOLDAU_CRASH_KILLS", FULL_KILLS);
-    counted(tests)
+    let count = counted(tests)?;
+    ensure!(count.passed + count.failed > 0, "no test is called {LOSSY_DISK_TEST}");
+    Ok(count)
 }
 
 fn release_build() -> Result<Count> {
