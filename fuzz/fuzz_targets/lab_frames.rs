@@ -4,8 +4,8 @@
 #![no_main]
 
 use bytes::BytesMut;
-use moldau_lab::workers::Token;
-use moldau_lab::workers::frames::{HELLO_BYTES, Hello, Side, ends};
+use moldau_load::workers::Token;
+use moldau_load::workers::frames::{HELLO_BYTES, Hello, Side, ends};
 use zeroize::Zeroizing;
 
 libfuzzer_sys::fuzz_target!(|input: (usize, &[u8])| {

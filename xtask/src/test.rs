@@ -87,7 +87,8 @@ const STEPS: [Step; 9] = [
     ("Kubernetes", || kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
 ];
 
-const FULL_STEPS: [Step; 3] = [
+const FULL_STEPS: [Step; 4] = [
+    ("fuzz targets", fuzz_targets),
     ("release build", release_build),
     ("long simulations", long_simulations),
     ("kills on a disk that loses", kills),
@@ -174,6 +175,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn fmt() -> Result<Count> {
     succeed(cargo(&["fmt", "--all", "--check"]))
+}
+
+/// The fuzz targets are a workspace of their own, which no other step builds.
+fn fuzz_targets() -> Result<Count> {
+    succeed(cargo(&["check", "--manifest-path", "fuzz/Cargo.toml", "--bins"]))
 }
 
 fn clippy() -> Result<Count> {

@@ -90,8 +90,7 @@ fn compare(wanted: &Outcomes, found: &Outcomes) -> Vec<Check> {
         let decided = DIFFERENCES.iter().find(|difference| difference.covers(case));
         let ok = match decided {
             Some(it) => {
-                it.kafka.iter().any(|kafka| wanted.starts_with(kafka))
-                    && found.starts_with(it.ours)
+                it.kafka.iter().any(|kafka| wanted.starts_with(kafka)) && found.starts_with(it.ours)
             }
             None => wanted == found,
         };
