@@ -94,12 +94,12 @@ impl Scenario {
         }
     }
 
-    /// Whether the library has a program for it. What a cleaned batch or a transaction looks like
-    /// to a reader is asked of the three readers that others are built on; Streams is Java, and so
-    /// is the program that measures a large topic.
+    /// Whether the library has a program for it. What a cleaned batch looks like to a reader is
+    /// asked of the three readers that others are built on; Streams is Java, and so is the program
+    /// that measures a large topic.
     pub fn is_for(self, library: Library) -> bool {
         match self {
-            Self::Compacted | Self::Transactions => {
+            Self::Compacted => {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
             Self::ConsumerProtocol => matches!(library, Library::Java | Library::Librdkafka),

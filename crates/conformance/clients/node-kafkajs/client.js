@@ -11,6 +11,7 @@ const { ZstdCodec } = require('zstd-codec')
 
 const DEADLINE_MS = 40_000
 const BATCH = 80
+const TRANSACTION_RECORDS = 40
 
 // KafkaJS brings gzip only; the other codecs are plugged in.
 CompressionCodecs[CompressionTypes.Snappy] = snappy
@@ -253,6 +254,113 @@ async function offsets() {
   }
 }
 
+async function transactions() {
+  await createTopic(2)
+  const producer = await transactional()
+  const committed = []
+  for (const i of [0, 1, 2, 3, 4, 5]) {
+    const transaction = await producer.transaction()
+    const values = await writeIn(transaction, `t${i}`)
+    if (i % 3 === 1) {
+      await transaction.abort()
+    } else {
+      await transaction.commit()
+      committed.push(...values)
+    }
+  }
+  const open = await producer.transaction()
+  await writeIn(open, 'open')
+  // KafkaJS reads committed records unless it is asked for all.
+  const wanted = [...committed].sort().join()
+  const isWanted = (read) => read.sort().join() === wanted
+  let read = await readAll('committed', false, committed.length)
+  check('committed records are read, and no others', isWanted(read), read)
+  const all = await readAll('all', true, 7 * TRANSACTION_RECORDS)
+  check('all records are read by who reads uncommitted ones',
+    all.length === 7 * TRANSACTION_RECORDS, all.length)
+  await open.abort()
+  read = await readAll('afterwards', false, committed.length)
+  check('nothing that was aborted is read in the end', isWanted(read), read)
+  await producer.disconnect()
+  await transactionalOffsets()
+  await fencing()
+}
+
+async function transactionalOffsets() {
+  const producer = await transactional()
+  const partitions = [0, 1].map((partition) => ({ partition, offset: String(10 + partition) }))
+  const topics = [{ topic, partitions }]
+  const found = async () => {
+    const [{ partitions: offsets }] = await admin.fetchOffsets({ groupId: topic, topics: [topic] })
+    return offsets.map(({ offset }) => offset).sort().join()
+  }
+  const aborted = await producer.transaction()
+  await aborted.sendOffsets({ consumerGroupId: topic, topics })
+  await aborted.abort()
+  const none = await found()
+  check('an abort commits no offsets', none === '-1,-1', none)
+  const committed = await producer.transaction()
+  await committed.sendOffsets({ consumerGroupId: topic, topics })
+  await committed.commit()
+  const both = await found()
+  check('offsets are those of the commit', both === '10,11', both)
+  await producer.disconnect()
+}
+
+async function fencing() {
+  const first = await transactional()
+  const fenced = await first.transaction()
+  await writeIn(fenced, 'fenced')
+  const second = await transactional()
+  const transaction = await second.transaction()
+  await writeIn(transaction, 'second')
+  const refusal = await fenced.commit().then(() => 'none', ({ type }) => type)
+  check('a producer that was fenced cannot commit',
+    ['PRODUCER_FENCED', 'INVALID_PRODUCER_EPOCH'].includes(refusal), refusal)
+  await transaction.commit()
+  const read = await readAll('fenced', false, 5 * TRANSACTION_RECORDS)
+  const count = (name) => read.filter((value) => value.startsWith(name)).length
+  check('records of fenced producers are not read',
+    count('second') === TRANSACTION_RECORDS && count('fenced') === 0, read)
+  await second.disconnect()
+  await first.disconnect()
+}
+
+async function transactional() {
+  const producer = kafka.producer({
+    createPartitioner: Partitioners.DefaultPartitioner,
+    transactionalId: topic,
+    idempotent: true,
+    maxInFlightRequests: 1,
+    retry: { retries: 5 },
+  })
+  await producer.connect()
+  return producer
+}
+
+async function writeIn(transaction, name) {
+  const values = Array.from({ length: TRANSACTION_RECORDS }, (_, i) => `${name}-${i}`)
+  const messages = values.map((value, i) => ({ partition: i % 2, value }))
+  await transaction.send({ topic, acks: -1, messages })
+  return values
+}
+
+/** The values of all partitions that a reader sees. */
+async function readAll(name, readUncommitted, wanted) {
+  const consumer = kafka.consumer({
+    groupId: `${topic}-${name}`, readUncommitted, maxWaitTimeInMs: 200,
+  })
+  const values = []
+  await consumer.connect()
+  await consumer.subscribe({ topic, fromBeginning: true })
+  const eachMessage = async ({ message }) => values.push(message.value.toString())
+  await consumer.run({ autoCommit: false, eachMessage })
+  await until(() => values.length >= wanted)
+  await pause(300)
+  await consumer.disconnect()
+  return values
+}
+
 async function createTopic(numPartitions) {
   await admin.createTopics({ topics: [{ topic, numPartitions }], waitForLeaders: false })
   await awaitPartitions(numPartitions)
@@ -310,6 +418,7 @@ async function main([bootstrap, scenario, topicName, codec]) {
     idempotent,
     admin: administration,
     offsets,
+    transactions,
   }
   topic = topicName
   const authority = process.env.CONFORMANCE_AUTHORITY

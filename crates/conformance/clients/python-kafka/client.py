@@ -11,6 +11,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, NewTopic
 from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
+from transactions import Transactions
+
 POLL_MS = 100
 DEADLINE_S = 40
 BATCH = 80
@@ -207,6 +209,9 @@ class Client(Checks):
             found = consumer.offsets_for_times({partition: stamp})[partition]
             self.check(name, (found and found.offset) == offset, found)
         consumer.close()
+
+    def transactions(self):
+        Transactions(self).run()
 
     def create_topic(self, partitions):
         self.admin_client.create_topics([NewTopic(self.topic, partitions, -1)])
