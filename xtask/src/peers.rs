@@ -80,7 +80,7 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
     println!("peers in {}", peers.root().display());
     fs::create_dir_all(peers.root())?;
     let clients = workspace::root().join("crates/conformance/clients");
-    for peer in on_java(peers, &clients)?.into_iter().chain(others(peers, &clients)) {
+    for peer in on_java(peers, &clients)?.into_iter().chain(others(peers, &clients)?) {
         peer.ensure(peers)?;
     }
     Ok(())
@@ -106,7 +106,7 @@ fn on_java(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
         },
         Peer {
             name: "Java client",
-            inputs: [vec![manifests.join("pom.xml")], java_sources(clients)?].concat(),
+            inputs: [vec![manifests.join("pom.xml")], files(&clients.join("java"))?].concat(),
             directory: peers.java_classes(),
             install: java,
             verify: verify_java,
@@ -131,8 +131,8 @@ fn on_java(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
 }
 
 /// What runs without Java.
-fn others(peers: &Peers, clients: &Path) -> Vec<Peer> {
-    vec![
+fn others(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
+    Ok(vec![
         Peer {
             name: "Python clients",
             inputs: vec![
@@ -159,22 +159,17 @@ fn others(peers: &Peers, clients: &Path) -> Vec<Peer> {
         },
         Peer {
             name: "franz-go",
-            inputs: [
-                "go.mod",
-                "go.sum",
-                "main.go",
-                "compacted.go",
-                "group.go",
-                "produce_consume.go",
-                "secured.go",
-                "steady.go",
-                "tenants.go",
-            ]
-            .map(|file| clients.join("go-franz").join(file))
-            .to_vec(),
+            inputs: files(&clients.join("go-franz"))?,
             directory: peers.root().join("go"),
-            install: go,
-            verify: verify_go,
+            install: |peers, inputs| go(&peers.franz(), inputs),
+            verify: |peers| verify_go(&peers.franz(), "twmb/franz-go"),
+        },
+        Peer {
+            name: "Sarama",
+            inputs: files(&clients.join("go-sarama"))?,
+            directory: peers.root().join("sarama"),
+            install: |peers, inputs| go(&peers.sarama(), inputs),
+            verify: |peers| verify_go(&peers.sarama(), "IBM/sarama"),
         },
         Peer {
             name: "Kubernetes",
@@ -183,7 +178,7 @@ fn others(peers: &Peers, clients: &Path) -> Vec<Peer> {
             install: kubernetes,
             verify: verify_kubernetes,
         },
-    ]
+    ])
 }
 
 /// One thing to install.
@@ -312,13 +307,12 @@ fn jar_exists(peers: &Peers, artifact: &str) -> bool {
 }
 
 /// The Java programs, in the order of their names.
-fn java_sources(clients: &Path) -> Result<Vec<PathBuf>> {
-    let mut sources = fs::read_dir(clients.join("java"))?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<PathBuf>>>()?;
-    sources.retain(|source| source.extension().is_some_and(|extension| extension == "java"));
-    sources.sort();
-    Ok(sources)
+/// The files of a directory, in the order of their names.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory)?.map(|entry| Ok(entry?.path()));
+    let mut files = entries.collect::<Result<Vec<PathBuf>>>()?;
+    files.sort();
+    Ok(files)
 }
 
 fn java(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
@@ -465,10 +459,10 @@ fn verify_node(peers: &Peers) -> Result<String> {
     finish(node)
 }
 
-fn go(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+fn go(program: &Path, inputs: &[PathBuf]) -> Result<()> {
     let source = inputs[0].parent().context("go.mod stands in a directory")?;
     let mut build = Command::new("go");
-    build.current_dir(source).args(["build", "-mod=readonly", "-o"]).arg(peers.franz()).arg(".");
+    build.current_dir(source).args(["build", "-mod=readonly", "-o"]).arg(program).arg(".");
     finish(build).map(drop)
 }
 
@@ -507,13 +501,14 @@ fn verify_vault(peers: &Peers) -> Result<String> {
     finish(vault)
 }
 
-fn verify_go(peers: &Peers) -> Result<String> {
+/// The version of a library that a Go program is built with.
+fn verify_go(program: &Path, library: &str) -> Result<String> {
     let mut go = Command::new("go");
-    go.args(["version", "-m"]).arg(peers.franz());
+    go.args(["version", "-m"]).arg(program);
     let text = finish(go)?;
-    let line = text.lines().find(|line| line.contains("twmb/franz-go\t"));
+    let line = text.lines().find(|line| line.contains(&format!("{library}\t")));
     let version = line.and_then(|line| line.split_whitespace().nth(2));
-    Ok(version.context("the program is built without franz-go")?.to_owned())
+    Ok(version.with_context(|| format!("the program is built without {library}"))?.to_owned())
 }
 
 /// Runs a command to its end and returns its trimmed output; an error shows both outputs.

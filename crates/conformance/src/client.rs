@@ -28,6 +28,8 @@ pub enum Library {
     Librdkafka,
     /// franz-go.
     Franz,
+    /// Sarama.
+    Sarama,
     /// kafka-python.
     KafkaPython,
     /// KafkaJS.
@@ -116,6 +118,7 @@ impl Library {
             Self::Java => "java",
             Self::Librdkafka => "librdkafka",
             Self::Franz => "franz-go",
+            Self::Sarama => "sarama",
             Self::KafkaPython => "kafka-python",
             Self::Kafkajs => "kafkajs",
         }
@@ -170,6 +173,7 @@ impl Library {
             }
             Self::KafkaPython => script(&peers.python(), &clients.join("python-kafka/client.py")),
             Self::Franz => Command::new(peers.franz()),
+            Self::Sarama => Command::new(peers.sarama()),
             Self::Kafkajs => {
                 let mut node = script(Path::new("node"), &clients.join("node-kafkajs/client.js"));
                 node.env("NODE_PATH", peers.node().join("node_modules"));

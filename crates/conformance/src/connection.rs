@@ -94,7 +94,7 @@ impl Session {
                 franz.arg(word);
                 Ok(franz)
             }
-            Library::KafkaPython | Library::Kafkajs => {
+            Library::Sarama | Library::KafkaPython | Library::Kafkajs => {
                 anyhow::bail!("{} has no such program", library.name())
             }
         }

@@ -8,6 +8,7 @@
 //! <root>/node/node_modules  KafkaJS and its codecs
 //! <root>/browser/node_modules  Chromium without a window, and what drives it
 //! <root>/go/franz           the compiled franz-go program
+//! <root>/sarama/sarama      the compiled Sarama program
 //! <root>/kroxylicious/lib   Kroxylicious's jars
 //! <root>/kroxylicious/classes  the compiled program that starts it
 //! <root>/kubernetes/        Helm, and what validates objects of Kubernetes
@@ -124,6 +125,11 @@ impl Peers {
     /// The compiled franz-go program.
     pub fn franz(&self) -> PathBuf {
         self.root.join("go").join("franz")
+    }
+
+    /// The compiled Sarama program.
+    pub fn sarama(&self) -> PathBuf {
+        self.root.join("sarama").join("sarama")
     }
 
     /// The directory of async-profiler.
