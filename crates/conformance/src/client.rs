@@ -57,13 +57,15 @@ pub enum Scenario {
     ConsumerProtocol,
     /// Kafka Streams loses its local state and restores it from a changelog.
     Streams,
+    /// Kafka Streams with `exactly_once_v2`, whose process is killed.
+    StreamsExactlyOnce,
     /// A topic of a million partitions, created, described, written to, read and deleted.
     LargeTopic,
 }
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -77,6 +79,7 @@ impl Scenario {
         Self::Transactions,
         Self::ConsumerProtocol,
         Self::Streams,
+        Self::StreamsExactlyOnce,
         Self::LargeTopic,
     ];
 
@@ -92,6 +95,7 @@ impl Scenario {
             Self::Transactions => "transactions",
             Self::ConsumerProtocol => "kip-848",
             Self::Streams => "streams",
+            Self::StreamsExactlyOnce => "streams-exactly-once",
             Self::LargeTopic => "large-topic",
         }
     }
@@ -105,7 +109,7 @@ impl Scenario {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
             Self::ConsumerProtocol => matches!(library, Library::Java | Library::Librdkafka),
-            Self::Streams | Self::LargeTopic => library == Library::Java,
+            Self::Streams | Self::StreamsExactlyOnce | Self::LargeTopic => library == Library::Java,
             _ => true,
         }
     }
@@ -136,6 +140,7 @@ impl Library {
         let bootstrap = target.bootstrap();
         let mut command = match scenario {
             Scenario::Streams => peers.java_tool("StreamsCount")?,
+            Scenario::StreamsExactlyOnce => peers.java_tool("StreamsExactlyOnce")?,
             Scenario::LargeTopic => peers.large_java_tool("LargeTopic")?,
             _ => self.command(peers)?,
         };

@@ -24,7 +24,7 @@ struct Arguments {
     program: Vec<String>,
 
     /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, kip-848,
-    /// streams, large-topic, or a family of tools.
+    /// streams, streams-exactly-once, large-topic, or a family of tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -115,6 +115,7 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
             Scenario::ConsumerProtocol,
             Scenario::Compacted,
             Scenario::Streams,
+            Scenario::StreamsExactlyOnce,
             Scenario::LargeTopic,
         ]
         .iter()

@@ -47,12 +47,16 @@ impl Cell {
         matches!(self, Self::Client(_, Scenario::LargeTopic))
     }
 
-    /// Whether it can be run against a target: by host names and TLS connect the programs of all
-    /// five libraries.
+    /// Whether it can be run against a target: the programs of all libraries connect by host names
+    /// and TLS; those of one scenario in Java do not.
     pub fn is_for(self, kind: Kind) -> bool {
-        let is_of_all =
-            |scenario: Scenario| !matches!(scenario, Scenario::Streams | Scenario::LargeTopic);
-        kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if is_of_all(scenario))
+        let has_tls = |scenario: Scenario| {
+            !matches!(
+                scenario,
+                Scenario::Streams | Scenario::StreamsExactlyOnce | Scenario::LargeTopic
+            )
+        };
+        kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if has_tls(scenario))
     }
 
     fn run(self, peers: &Peers, target: &Target, directory: &Path) -> Result<Vec<Check>> {
