@@ -25,8 +25,8 @@
 //!   others have waited for [`PATIENCE`], holders are woken each time it is over, and end
 //!   connections whose peers are too slow for that. So every holder releases.
 //! - Peers that come again and again to hold what they get cannot keep out the others: an account
-//!   is prompt when it has released a permit soon, those that are not share three quarters of a
-//!   pool, and both kinds take turns.
+//!   is prompt when it has released enough memory soon, those that are not share three quarters of
+//!   a pool, and both kinds take turns.
 //!
 //! The simulation in the tests runs honest, slow and silent peers against a small budget.
 
@@ -35,7 +35,7 @@ mod pool;
 use std::future::Future;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -53,6 +53,14 @@ const PROMPT: Duration = Duration::from_secs(1);
 
 /// Bytes per second of a peer that is in no way slow.
 const PROMPT_RATE: u64 = 1024 * 1024;
+
+/// Bytes that an account releases soon before it is prompt. The kernels on both sides take about
+/// 400 KiB of answers for a peer that never reads, for which the proxy has permits of twice that.
+const PROOF_BYTES: usize = 1024 * 1024;
+
+/// Accounts that want little are prompt sooner, after this many times as much as they want: what
+/// they would hold in the worst case is a small part of what the kernels take.
+const PROOF_TIMES: usize = 64;
 
 /// A permit that is held for longer than this, and what its bytes take, is held for long.
 const SLOW: Duration = Duration::from_secs(10);
@@ -218,15 +226,17 @@ pub struct MemoryAccount {
 /// State of an account in the pools.
 #[derive(Debug, Default)]
 struct Member {
-    /// Whether it released its last permit of each use soon.
-    prompt: [AtomicBool; MemoryUse::ALL.len()],
+    /// Bytes of each use that it released soon since it held any for long, up to [`PROOF_BYTES`].
+    proof: [AtomicUsize; MemoryUse::ALL.len()],
     /// Guards the waker of the task that can release what the account holds.
     task: Mutex<Option<Waker>>,
 }
 
 impl Member {
-    fn is_prompt(&self, of: MemoryUse) -> bool {
-        self.prompt.get(of as usize).is_some_and(|prompt| prompt.load(Ordering::Relaxed))
+    /// Whether it has shown that it releases a permit of so many bytes soon.
+    fn is_prompt(&self, of: MemoryUse, bytes: usize) -> bool {
+        let proof = self.proof.get(of as usize).map_or(0, |proof| proof.load(Ordering::Relaxed));
+        proof >= bytes.saturating_mul(PROOF_TIMES).min(PROOF_BYTES)
     }
 
     fn waker(&self) -> Option<Waker> {
@@ -235,20 +245,15 @@ impl Member {
 
     /// Takes note of how long a permit was held.
     fn released(&self, of: MemoryUse, bytes: usize, held: Duration) {
+        let Some(proof) = self.proof.get(of as usize) else { return };
         let millis = (bytes as u64).saturating_mul(1000) / PROMPT_RATE;
-        let Some(rest) = held.checked_sub(Duration::from_millis(millis)) else {
-            return self.set_prompt(of, true);
-        };
-        if rest <= PROMPT {
-            self.set_prompt(of, true);
-        } else if rest > SLOW {
-            self.set_prompt(of, false);
-        }
-    }
-
-    fn set_prompt(&self, of: MemoryUse, is_prompt: bool) {
-        if let Some(prompt) = self.prompt.get(of as usize) {
-            prompt.store(is_prompt, Ordering::Relaxed);
+        let rest = held.saturating_sub(Duration::from_millis(millis));
+        if rest > SLOW {
+            proof.store(0, Ordering::Relaxed);
+        } else if rest <= PROMPT {
+            let add = |proof: usize| Some(proof.saturating_add(bytes).min(PROOF_BYTES));
+            // It never fails, since there is always a sum.
+            let _added = proof.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         }
     }
 }
@@ -276,6 +281,15 @@ impl MemoryAccount {
     pub fn try_acquire(&self, of: MemoryUse, bytes: usize) -> Option<Permit> {
         let of = self.inner.place(of, bytes);
         let grant = lock(self.inner.pool(of)).take(&self.member, &(bytes..=bytes))?;
+        Some(self.permit(of, grant))
+    }
+
+    /// A permit for what makes work faster and can be done without: at once as long as three
+    /// quarters of the memory are free, or not at all. It may be held for any time.
+    #[must_use]
+    pub fn try_acquire_spare(&self, of: MemoryUse, bytes: usize) -> Option<Permit> {
+        let of = self.inner.place(of, bytes);
+        let grant = lock(self.inner.pool(of)).take_spare(&self.member, bytes)?;
         Some(self.permit(of, grant))
     }
 

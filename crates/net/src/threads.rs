@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use moldau_threads::{Condvar, Mutex, MutexGuard, Supervisor, catch_in, fault_point};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -29,6 +30,11 @@ use crate::shutdown::{Phase, Shutdown};
 /// Tasks on their way to a thread. Accepting waits when it is full, and the kernel's backlog
 /// holds the rest.
 const HAND_OVER_MAX: usize = 256;
+
+/// Bytes that the kernel takes ahead of what the network and the peer take. Without this limit it
+/// takes 4 MiB for each peer that reads nothing, and such a peer seems to read. A busy link needs
+/// no more: bytes under way do not count.
+const UNSENT_BYTES_MAX: u32 = 256 * 1024;
 
 /// Limit of connections whose PROXY protocol header is awaited. Further ones are closed at once. A
 /// balancer sends the header with the first packet, so more than this is abuse. Where the header is
@@ -371,6 +377,7 @@ impl NetworkHandle {
     {
         // Small answers must not wait for the peer's delayed acknowledgement.
         stream.set_nodelay(true)?;
+        SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)?;
         let stream = stream.into_std()?;
         let inboxes = self.inner.inboxes.iter();
         let Some(inbox) = inboxes.min_by_key(|inbox| inbox.connections.load(Ordering::Relaxed))

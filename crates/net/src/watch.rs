@@ -25,6 +25,13 @@ const RATE_MIN: u64 = 1024;
 /// The window while others wait for memory that is held for the peer.
 const PRESSED_WINDOW: Duration = Duration::from_secs(10);
 
+/// The same for a peer that has moved less than [`KNOWN_BYTES`]: peers that come again and again to
+/// hold what they get would make others wait for minutes. It outlasts two lost packets.
+const PRESSED_WINDOW_UNKNOWN: Duration = Duration::from_secs(3);
+
+/// Bytes that are more than the kernels on both sides take for a peer that does not read.
+const KNOWN_BYTES: u64 = 1024 * 1024;
+
 /// Bytes per second of a peer that is not slow, while others wait.
 const PRESSED_RATE_MIN: u64 = 16 * 1024;
 
@@ -220,9 +227,11 @@ impl Meter {
         let last = self.pressed.filter(|last| now - last.seen <= 3 * PATIENCE);
         let begun = PressedWindow { begun: now, seen: now, bytes };
         let window = last.unwrap_or(begun);
-        let is_over = now - window.begun >= PRESSED_WINDOW;
+        let is_known = bytes >= KNOWN_BYTES;
+        let time = if is_known { PRESSED_WINDOW } else { PRESSED_WINDOW_UNKNOWN };
+        let is_over = now - window.begun >= time;
         let rate_min = (held as u64 / PRESSED_SECONDS).max(PRESSED_RATE_MIN);
-        let bytes_min = rate_min * PRESSED_WINDOW.as_secs();
+        let bytes_min = rate_min * time.as_secs();
         let is_slow = is_over && bytes - window.bytes < bytes_min;
         self.pressed = Some(if is_over { begun } else { PressedWindow { seen: now, ..window } });
         is_slow
@@ -306,10 +315,11 @@ mod tests {
         assert_eq!(taken, None);
     }
 
-    /// The seconds after which a peer that moves so many bytes in each is cut off, while others
-    /// wait for the memory of its answer.
-    async fn pressed(held: usize, bytes_per_second: u64) -> Option<usize> {
+    /// The seconds after which a peer is cut off that had taken `before` bytes and moves so many in
+    /// each second, while others wait for the memory of its answer.
+    async fn pressed(before: u64, held: usize, bytes_per_second: u64) -> Option<usize> {
         let mut watch = PeerWatch::new(Duration::from_mins(10), Duration::from_mins(2));
+        watch.sent(before);
         for second in 1..60 {
             watch.sent(bytes_per_second);
             if watch.press(ANSWER, Pressed { request: 0, answer: held }).is_some() {
@@ -322,17 +332,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn while_others_wait_a_peer_has_to_be_quicker() {
-        assert_eq!(pressed(100 << 10, 1024).await, Some(11));
-        assert_eq!(pressed(100 << 10, PRESSED_RATE_MIN).await, None);
-        assert_eq!(pressed(30 << 20, PRESSED_RATE_MIN).await, Some(11));
-        assert_eq!(pressed(30 << 20, 1 << 20).await, None);
-        assert_eq!(pressed(0, 0).await, None);
+        for (before, seconds) in [(0, 4), (KNOWN_BYTES, 11)] {
+            assert_eq!(pressed(before, 100 << 10, 1024).await, Some(seconds));
+            assert_eq!(pressed(before, 100 << 10, PRESSED_RATE_MIN).await, None);
+            assert_eq!(pressed(before, 30 << 20, PRESSED_RATE_MIN).await, Some(seconds));
+            assert_eq!(pressed(before, 30 << 20, 1 << 20).await, None);
+            assert_eq!(pressed(before, 0, 0).await, None);
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn pressure_that_has_passed_is_forgotten() {
         let mut watch = watch();
         let held = Pressed { request: 1, answer: 0 };
+        watch.received(KNOWN_BYTES);
         for _ in 0..4 {
             for _ in 0..9 {
                 assert_eq!(watch.press(REQUEST, held), None);

@@ -112,7 +112,7 @@ pub(crate) fn take_buffer(memory: &MemoryAccount, of: MemoryUse) -> Buffer {
 fn fresh_buffer(memory: &MemoryAccount, of: MemoryUse) -> Buffer {
     let permit = POOL.with_borrow_mut(|pool| {
         let account = pool.account.get_or_insert_with(|| memory.budget().account());
-        account.try_acquire(of, BUFFER_BYTES)
+        account.try_acquire_spare(of, BUFFER_BYTES)
     });
     match permit {
         Some(permit) => Buffer { is_shared: true, ..Buffer::with_permit(permit) },

@@ -13,8 +13,15 @@ use super::{Member, MemoryUse};
 /// those that are, however many others hold their permits for long.
 const NOT_PROMPT: (usize, usize) = (3, 4);
 
+/// Accounts that are not prompt get no more than this beyond the least that they want: many of them
+/// may hold it for long.
+const GIVEN_TO_OTHERS: usize = 256 * 1024;
+
 /// What is left of a pool is given away by halves, so that it takes many to empty it.
 const GIVEN_AT_ONCE: usize = 2;
+
+/// Spare bytes are given up to this part of a pool.
+const SPARE_PART: usize = 4;
 
 /// Bytes that are handed out to members in order of arrival.
 #[derive(Debug)]
@@ -94,7 +101,7 @@ impl Pool {
         member: &Arc<Member>,
         bytes: &RangeInclusive<usize>,
     ) -> Option<Grant> {
-        let is_prompt = member.is_prompt(self.of);
+        let is_prompt = member.is_prompt(self.of, *bytes.end());
         // Those that wait for others to release theirs do not hold up a prompt member.
         let is_behind = !self.prompt.is_empty() || self.others_fit() || !is_prompt;
         if self.waiting() > 0 && is_behind {
@@ -102,6 +109,12 @@ impl Pool {
         }
         let amount = self.amount(is_prompt, bytes)?;
         Some(self.grant(member, is_prompt, amount))
+    }
+
+    /// Grants at once what is given as long as most of the pool is free, or not at all.
+    pub(super) fn take_spare(&mut self, member: &Arc<Member>, bytes: usize) -> Option<Grant> {
+        let is_spare = self.used.saturating_add(bytes) <= self.limit / SPARE_PART;
+        (is_spare && self.waiting() == 0).then(|| self.grant(member, false, bytes))
     }
 
     /// Grants what is in use already, beyond the limit if need be.
@@ -116,8 +129,9 @@ impl Pool {
         waker: Waker,
     ) -> u64 {
         self.tickets += 1;
+        let is_prompt = member.is_prompt(self.of, *bytes.end());
         let waiting = Waiting { member: Arc::clone(member), bytes, waker };
-        let queue = if member.is_prompt(self.of) { &mut self.prompt } else { &mut self.others };
+        let queue = if is_prompt { &mut self.prompt } else { &mut self.others };
         queue.insert(self.tickets, waiting);
         self.tickets
     }
@@ -216,8 +230,11 @@ impl Pool {
     /// How much of `bytes` a member would get.
     fn amount(&self, is_prompt: bool, bytes: &RangeInclusive<usize>) -> Option<usize> {
         let room = self.limit.saturating_sub(self.used);
-        let room = if is_prompt { room } else { room.min(self.room_of_others()) };
         let (least, most) = (*bytes.start(), *bytes.end());
+        let (room, most) = match is_prompt {
+            true => (room, most),
+            false => (room.min(self.room_of_others()), most.min(GIVEN_TO_OTHERS)),
+        };
         (least <= room).then(|| (room / GIVEN_AT_ONCE).min(most).max(least))
     }
 

@@ -42,7 +42,7 @@ fn peers_that_stall_within_large_frames_hold_what_the_budget_gives() {
         let mut honest = World::start(Script::default(), limits_with(&memory));
         honest.send(&[b"r1"]).await;
         assert_eq!(read_frame(&mut honest.peer).await, b"r1");
-        for _ in 0..20 {
+        for _ in 0..12 {
             tokio::time::advance(Duration::from_secs(1)).await;
             honest.settle().await;
         }

@@ -64,7 +64,7 @@ fn requests_for_filters_that_stall_hold_what_the_budget_gives() {
         honest.send(3, 2, &produce(1, 100)).await;
         assert_eq!(honest.arrives::<ProduceRequest>().await.1, 2);
         // Who stalls while others wait makes way for the next.
-        for _ in 0..15 {
+        for _ in 0..12 {
             settle(Duration::from_secs(1)).await;
         }
         let ended = stalled.iter().filter(|world| world.session.is_finished()).count();
