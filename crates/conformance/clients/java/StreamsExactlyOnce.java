@@ -52,7 +52,7 @@ public final class StreamsExactlyOnce {
             new StringSerializer(), new StringSerializer());
     }
 
-    /** {@code BOOTSTRAP SCENARIO TOPIC}, or {@code job BOOTSTRAP TOPIC STATE} for the application. */
+    /** {@code BOOTSTRAP SCENARIO TOPIC}; the application is {@code job BOOTSTRAP TOPIC STATE}. */
     public static void main(String[] args) throws Exception {
         if (args[0].equals("job")) {
             application(args[1], args[2], args[3]);
@@ -144,7 +144,8 @@ public final class StreamsExactlyOnce {
         int all = PORTIONS * RECORDS;
         Map<String, List<String>> counts = read("counts", all);
         check("every word is counted", counts.size() == WORDS, counts.keySet().toString());
-        List<String> expected = IntStream.rangeClosed(1, all / WORDS).mapToObj(String::valueOf).toList();
+        List<String> expected =
+            IntStream.rangeClosed(1, all / WORDS).mapToObj(String::valueOf).toList();
         counts.forEach((word, found) ->
             check("each count of " + word + " is there once, in order", found.equals(expected),
                 found.toString()));
@@ -174,7 +175,8 @@ public final class StreamsExactlyOnce {
             // One poll more shows what should not be there.
             while (!isPast && System.currentTimeMillis() < deadline) {
                 isPast = count >= wanted;
-                for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(300))) {
+                var records = consumer.poll(Duration.ofMillis(300));
+                for (ConsumerRecord<String, String> record : records) {
                     values.computeIfAbsent(record.key(), key -> new ArrayList<>())
                         .add(record.value());
                     count++;
