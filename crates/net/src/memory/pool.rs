@@ -13,8 +13,8 @@ use super::{Member, MemoryUse};
 /// those that are, however many others hold their permits for long.
 const NOT_PROMPT: (usize, usize) = (3, 4);
 
-/// Accounts that are not prompt get no more than this beyond the least that they want: many of them
-/// may hold it for long.
+/// Once spare bytes are gone, accounts that are not prompt get no more than this, or the least that
+/// they want: many of them may hold it for long.
 const GIVEN_TO_OTHERS: usize = 256 * 1024;
 
 /// What is left of a pool is given away by halves, so that it takes many to empty it.
@@ -233,7 +233,10 @@ impl Pool {
         let (least, most) = (*bytes.start(), *bytes.end());
         let (room, most) = match is_prompt {
             true => (room, most),
-            false => (room.min(self.room_of_others()), most.min(GIVEN_TO_OTHERS)),
+            false => {
+                let spare = (self.limit / SPARE_PART).saturating_sub(self.used);
+                (room.min(self.room_of_others()), most.min(spare.max(GIVEN_TO_OTHERS)))
+            }
         };
         (least <= room).then(|| (room / GIVEN_AT_ONCE).min(most).max(least))
     }

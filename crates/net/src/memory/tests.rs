@@ -53,7 +53,7 @@ async fn what_is_left_is_given_away_by_halves() {
     let sizes = |permits: &[Permit]| permits.iter().map(|it| it.bytes() / KIB).collect::<Vec<_>>();
     // Three quarters of 1.5 MiB, since the account has not shown that it is prompt.
     let permits: Vec<_> = std::iter::from_fn(&mut take).collect();
-    assert_eq!(sizes(&permits)[..5], [256, 256, 256, 192, 96]);
+    assert_eq!(sizes(&permits)[..5], [384, 256, 256, 128, 64]);
     drop(permits);
     let permits: Vec<_> = std::iter::from_fn(&mut take).collect();
     assert_eq!(sizes(&permits)[..5], [768, 384, 192, 96, 64]);
