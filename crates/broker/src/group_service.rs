@@ -28,6 +28,10 @@ const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
 /// How long the timer waits before it tries a journal again that takes nothing.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Called with each group that was deleted, right behind its record in the journal. It must not
+/// call the service.
+pub(crate) type OnDeleted = Box<dyn Fn(&str) + Send>;
+
 /// All groups of the broker.
 pub(crate) struct GroupService {
     /// Guards the state machine, the requests parked in it, and the order in which its records
@@ -48,6 +52,7 @@ struct Inner {
     unwritten: VecDeque<GroupRecord>,
     /// Position of the last record; a reply is delivered when this is durable.
     written: Option<Lsn>,
+    on_deleted: OnDeleted,
 }
 
 /// The answer to a parked request.
@@ -57,8 +62,9 @@ struct Parked {
 }
 
 impl GroupService {
-    /// Groups restored by replay, from `now_ms` on.
-    pub(crate) fn start(mut groups: Groups, now_ms: i64) -> Self {
+    /// Groups restored by replay, from `now_ms` on. What is kept of a group elsewhere goes with
+    /// the record of its deletion, in `on_deleted` and in replay.
+    pub(crate) fn start(mut groups: Groups, now_ms: i64, on_deleted: OnDeleted) -> Self {
         let effects = groups.recovered(now_ms);
         let inner = Inner {
             groups,
@@ -66,6 +72,7 @@ impl GroupService {
             next_token: 0,
             unwritten: effects.records.into(),
             written: None,
+            on_deleted,
         };
         Self { inner: Mutex::new(inner), rescheduled: Notify::new(), clock: Clock::start(now_ms) }
     }
@@ -241,7 +248,12 @@ impl Inner {
         let mut caught_up = Ok(());
         while let Some(record) = self.unwritten.front() {
             match storage.append_metadata(&metadata_record(record).encode()) {
-                Ok(lsn) => self.written = Some(lsn),
+                Ok(lsn) => {
+                    self.written = Some(lsn);
+                    if let GroupRecord::GroupDeleted { group_id } = record {
+                        (self.on_deleted)(group_id);
+                    }
+                }
                 Err(error @ AppendError::TooLarge { .. }) => {
                     let group = shown(record.group_id());
                     tracing::error!(group, %error, "dropped a record of a group");

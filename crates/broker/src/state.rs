@@ -132,7 +132,7 @@ impl State {
                 topic.logs.restore(log);
             }
         }
-        let groups = GroupService::start(restored.groups, now_ms);
+        let groups = GroupService::start(restored.groups, now_ms, Box::new(|_group_id| {}));
         let transactions = TransactionService::start(restored.transactions, now_ms);
         let memory = MemoryBudget::new(config.memory_plan().budget);
         Self {

@@ -1,22 +1,28 @@
-//! A group of either type, as far as it does not matter which.
+//! A group of any type, as far as it does not matter which.
 
 use moldau_protocol::ErrorCode;
 
+use crate::commits::refuse_commit;
 use crate::consumer::ConsumerGroup;
 use crate::group::Group;
 use crate::offsets::Offsets;
 use crate::record::GroupRecord;
-use crate::reply::{GroupState, GroupType, ListedGroup};
+use crate::reply::{GroupState, GroupType, ListedGroup, Reply};
 use crate::request::{OffsetCommitRequest, OffsetDeleteRequest, Token};
+use crate::share::ShareGroup;
 use crate::step::Step;
 
-/// Protocol type of every group whose members read topics.
+/// Protocol type of a group whose members read topics.
 const CONSUMER_PROTOCOL_TYPE: &str = "consumer";
+
+/// Protocol type of a share group.
+const SHARE_PROTOCOL_TYPE: &str = "share";
 
 #[derive(Debug)]
 pub(crate) enum AnyGroup {
     Classic(Group),
     Consumer(ConsumerGroup),
+    Share(ShareGroup),
 }
 
 impl AnyGroup {
@@ -24,42 +30,56 @@ impl AnyGroup {
         Self::Classic(Group::new(id, now_ms))
     }
 
-    pub(crate) fn offsets(&self) -> &Offsets {
+    /// Its committed offsets; a share group has none.
+    pub(crate) fn offsets(&self) -> Option<&Offsets> {
         match self {
-            Self::Classic(group) => &group.offsets,
-            Self::Consumer(group) => &group.offsets,
+            Self::Classic(group) => Some(&group.offsets),
+            Self::Consumer(group) => Some(&group.offsets),
+            Self::Share(_) => None,
         }
     }
 
-    pub(crate) fn offsets_mut(&mut self) -> &mut Offsets {
+    pub(crate) fn offsets_mut(&mut self) -> Option<&mut Offsets> {
         match self {
-            Self::Classic(group) => &mut group.offsets,
-            Self::Consumer(group) => &mut group.offsets,
+            Self::Classic(group) => Some(&mut group.offsets),
+            Self::Consumer(group) => Some(&mut group.offsets),
+            Self::Share(_) => None,
         }
     }
 
     /// The group as a classic one. One of the consumer protocol becomes it, and keeps its offsets.
     pub(crate) fn as_classic(&mut self, id: &str, now_ms: i64) -> &mut Group {
-        if let Self::Consumer(group) = self {
+        if !matches!(self, Self::Classic(_)) {
             let mut classic = Group::new(id.to_owned(), now_ms);
-            classic.offsets = std::mem::take(&mut group.offsets);
+            classic.offsets = self.offsets_mut().map(std::mem::take).unwrap_or_default();
             *self = Self::Classic(classic);
         }
         match self {
             Self::Classic(group) => group,
-            Self::Consumer(_) => unreachable!("it was turned into a classic group"),
+            _ => unreachable!("it was turned into a classic group"),
         }
     }
 
     /// The group as one of the consumer protocol. A classic one becomes it, and keeps its offsets.
     pub(crate) fn as_consumer(&mut self, id: &str) -> &mut ConsumerGroup {
-        if let Self::Classic(group) = self {
-            let offsets = std::mem::take(&mut group.offsets);
+        if !matches!(self, Self::Consumer(_)) {
+            let offsets = self.offsets_mut().map(std::mem::take).unwrap_or_default();
             *self = Self::Consumer(ConsumerGroup::new(id.to_owned(), offsets));
         }
         match self {
             Self::Consumer(group) => group,
-            Self::Classic(_) => unreachable!("it was turned into one of the consumer protocol"),
+            _ => unreachable!("it was turned into one of the consumer protocol"),
+        }
+    }
+
+    /// The group as a share group.
+    pub(crate) fn as_share(&mut self, id: &str) -> &mut ShareGroup {
+        if !matches!(self, Self::Share(_)) {
+            *self = Self::Share(ShareGroup::new(id.to_owned()));
+        }
+        match self {
+            Self::Share(group) => group,
+            _ => unreachable!("it was turned into a share group"),
         }
     }
 
@@ -67,6 +87,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.deadline(),
             Self::Consumer(group) => group.deadline(),
+            Self::Share(group) => group.deadline(),
         }
     }
 
@@ -74,13 +95,16 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.is_blank(),
             Self::Consumer(group) => group.is_blank(),
+            Self::Share(group) => group.is_blank(),
         }
     }
 
+    /// Whether the group may go without being asked to. A share group never may.
     pub(crate) fn is_unused(&self) -> bool {
         match self {
             Self::Classic(group) => group.is_unused(),
             Self::Consumer(group) => group.is_unused(),
+            Self::Share(_) => false,
         }
     }
 
@@ -88,6 +112,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.is_consistent(),
             Self::Consumer(group) => group.is_consistent(),
+            Self::Share(group) => group.is_consistent(),
         }
     }
 
@@ -96,6 +121,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.is_deletable(),
             Self::Consumer(group) => group.members() == 0,
+            Self::Share(group) => group.members() == 0,
         }
     }
 
@@ -103,6 +129,7 @@ impl AnyGroup {
         match self {
             Self::Classic(_) => GroupType::Classic,
             Self::Consumer(_) => GroupType::Consumer,
+            Self::Share(_) => GroupType::Share,
         }
     }
 
@@ -110,6 +137,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.members(),
             Self::Consumer(group) => group.members(),
+            Self::Share(group) => group.members(),
         }
     }
 
@@ -117,6 +145,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.state(),
             Self::Consumer(group) => group.state(),
+            Self::Share(group) => group.state(),
         }
     }
 
@@ -124,6 +153,7 @@ impl AnyGroup {
         let protocol_type = match self {
             Self::Classic(group) => group.protocol_type(),
             Self::Consumer(_) => CONSUMER_PROTOCOL_TYPE,
+            Self::Share(_) => SHARE_PROTOCOL_TYPE,
         };
         ListedGroup {
             group_id: id.to_owned(),
@@ -142,6 +172,11 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.offset_commit(step, request, token),
             Self::Consumer(group) => group.offset_commit(step, request, token),
+            Self::Share(_) => {
+                let error = ErrorCode::GroupIdNotFound;
+                let refused = request.topics.iter().map(|topic| refuse_commit(topic, error));
+                step.reply(token, Reply::OffsetCommit(refused.collect()));
+            }
         }
     }
 
@@ -154,13 +189,16 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.offset_delete(step, request, token),
             Self::Consumer(group) => group.offset_delete(step, request, token),
+            Self::Share(_) => {
+                step.reply(token, Reply::OffsetDelete(Err(ErrorCode::GroupIdNotFound)));
+            }
         }
     }
 
     /// Whether OffsetFetch may come from this member.
     pub(crate) fn check_fetch(&self, member_id: Option<&str>, epoch: i32) -> Result<(), ErrorCode> {
         match self {
-            Self::Classic(_) => Ok(()),
+            Self::Classic(_) | Self::Share(_) => Ok(()),
             Self::Consumer(group) => group.check_fetch(member_id, epoch),
         }
     }
@@ -169,6 +207,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.expire(step),
             Self::Consumer(group) => group.expire(step),
+            Self::Share(group) => group.expire(step),
         }
     }
 
@@ -176,6 +215,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.expire_offsets(step),
             Self::Consumer(group) => group.expire_offsets(step),
+            Self::Share(_) => {}
         }
     }
 
@@ -183,6 +223,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.recover(step),
             Self::Consumer(group) => group.recover(step),
+            Self::Share(group) => group.recover(step),
         }
     }
 
@@ -190,6 +231,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => Box::new(group.snapshot()),
             Self::Consumer(group) => Box::new(group.snapshot()),
+            Self::Share(group) => Box::new(group.snapshot()),
         }
     }
 }

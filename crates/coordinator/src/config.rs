@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::assignor::Assignor;
+use crate::share_config::ShareConfig;
 
 /// Settings of [`Groups`](crate::Groups), named after Kafka's broker configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Config {
     pub group_size_max: usize,
     /// Groups of the consumer protocol.
     pub consumer: ConsumerConfig,
+    /// Share groups.
+    pub share: ShareConfig,
     /// Groups that may exist at once; a request that would create one more is refused.
     pub groups_max: usize,
     /// `offset.metadata.max.bytes`: length of the text that a commit may carry per partition.
@@ -132,6 +135,7 @@ impl Default for Config {
             session_timeout_ms_max: 1_800_000,
             group_size_max: GROUP_SIZE_MAX,
             consumer: ConsumerConfig::default(),
+            share: ShareConfig::default(),
             groups_max: GROUPS_MAX,
             offset_metadata_bytes_max: 4_096,
             record_bytes_max: RECORD_BYTES_MAX,

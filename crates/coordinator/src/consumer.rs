@@ -28,9 +28,9 @@ use crate::record::GroupRecord;
 use crate::reply::{ConsumerGroupDescription, ConsumerMemberDescription, GroupState};
 use crate::step::Step;
 use crate::timers::{Timer, Timers};
-use crate::topics::Topics;
+use crate::topics::{Topics, hash_of};
 
-pub(crate) use heartbeat::{Refused, check_pattern};
+pub(crate) use heartbeat::check_pattern;
 
 /// Epoch that a member sends with its first heartbeat.
 pub(crate) const JOIN_EPOCH: i32 = 0;
@@ -247,27 +247,9 @@ impl ConsumerGroup {
         }
     }
 
-    /// A number that changes with the subscribed topics, their ids and their partitions. It is
-    /// stored, so it must not depend on the process: FNV-1a of 64 bits.
+    /// A number that changes with the subscribed topics.
     fn hash_of_topics(&self, topics: &dyn Topics) -> i64 {
-        let names: BTreeSet<&str> =
-            self.members.values().flat_map(|member| self.topics_of(member)).collect();
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut add = |bytes: &[u8]| {
-            for byte in bytes {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        };
-        for name in names {
-            if let Some(topic) = topics.by_name(name) {
-                add(name.as_bytes());
-                add(&[0]);
-                add(topic.id.as_bytes());
-                add(&topic.partitions.to_be_bytes());
-            }
-        }
-        // 0 stands for "not known".
-        i64::from_be_bytes(hash.max(1).to_be_bytes())
+        hash_of(self.members.values().flat_map(|member| self.topics_of(member)), topics)
     }
 
     /// Records a change of the group as it stands: its epochs, the members `changed` and `removed`

@@ -50,12 +50,16 @@ pub(crate) fn put_change(put: &mut Put<'_>, change: &ConsumerChange) {
     put.count(change.targets.len());
     for (id, target) in &change.targets {
         put.string(id);
-        put.count(target.len());
-        for (topic, partitions) in target {
-            put.uuid(*topic);
-            put.count(partitions.len());
-            partitions.iter().for_each(|index| put.i32(*index));
-        }
+        put_partitions(put, target);
+    }
+}
+
+pub(crate) fn put_partitions(put: &mut Put<'_>, partitions: &Partitions) {
+    put.count(partitions.len());
+    for (topic, indexes) in partitions {
+        put.uuid(*topic);
+        put.count(indexes.len());
+        indexes.iter().for_each(|index| put.i32(*index));
     }
 }
 
@@ -102,11 +106,13 @@ pub(crate) fn take_change(take: &mut Take<'_>) -> Result<ConsumerChange, Error> 
         metadata_hash: take.i64("metadata hash")?,
         removed: list(take, "removed members", |take| take.string("removed member"))?,
         members: list(take, "members", take_member)?,
-        targets: list(take, "targets", |take| Ok((take.string("member")?, take_target(take)?)))?,
+        targets: list(take, "targets", |take| {
+            Ok((take.string("member")?, take_partitions(take)?))
+        })?,
     })
 }
 
-fn take_target(take: &mut Take<'_>) -> Result<Partitions, Error> {
+pub(crate) fn take_partitions(take: &mut Take<'_>) -> Result<Partitions, Error> {
     let topics = list(take, "topics", |take| {
         let topic = take.uuid("topic id")?;
         let partitions = list(take, "partitions", |take| Ok((take.i32("partition")?, ())))?;
@@ -154,7 +160,7 @@ fn take_owned(take: &mut Take<'_>) -> Result<OwnedPartitions, Error> {
 }
 
 /// What was written in the order of its keys, each once.
-fn ascending<K: Ord, V>(
+pub(crate) fn ascending<K: Ord, V>(
     entries: Vec<(K, V)>,
     field: &'static str,
 ) -> Result<BTreeMap<K, V>, Error> {

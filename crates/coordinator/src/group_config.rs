@@ -4,52 +4,160 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use crate::config::{Config, ConsumerConfig, GroupSettings};
+use crate::config::{Config, GroupSettings};
+use crate::share_config::{AutoOffsetReset, IsolationLevel, ShareSettings};
 
 /// What a group overrides, by key.
 pub type GroupOverrides = BTreeMap<String, String>;
 
-/// A key of a group's configuration. Its value is a number of milliseconds.
+/// A key of a group's configuration.
 #[derive(Debug)]
 pub struct GroupKey {
     /// Its name.
     pub name: &'static str,
-    /// The broker's key with the default.
-    pub broker_key: &'static str,
+    /// The broker's key with the default, if there is one.
+    pub broker_key: Option<&'static str>,
     /// What it does.
     pub documentation: &'static str,
-    default: fn(&ConsumerConfig) -> i32,
-    range: fn(&ConsumerConfig) -> &RangeInclusive<i32>,
-    set: fn(&mut GroupSettings, i32),
+    value: Value,
+}
+
+/// The type of a value, as DescribeConfigs names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupKeyType {
+    /// `true` or `false`.
+    Boolean,
+    /// Text.
+    String,
+    /// A number of 32 bits.
+    Int,
+}
+
+#[derive(Debug)]
+enum Value {
+    Number { default: fn(&Config) -> i32, range: fn(&Config) -> &RangeInclusive<i32> },
+    Reset,
+    Isolation,
+    Flag { default: bool },
 }
 
 /// Every key that a group may override.
-pub static GROUP_KEYS: [GroupKey; 3] = [
+pub static GROUP_KEYS: [GroupKey; 12] = [
     GroupKey {
-        name: "consumer.assignment.interval.ms",
-        broker_key: "group.consumer.assignment.interval.ms",
+        name: ASSIGNMENT_INTERVAL,
+        broker_key: Some("group.consumer.assignment.interval.ms"),
         documentation: "The least time between two target assignments of the group.",
-        default: |config| config.settings.assignment_interval_ms,
-        range: |config| &config.assignment_interval_ms_range,
-        set: |settings, ms| settings.assignment_interval_ms = ms,
+        value: Value::Number {
+            default: |config| config.consumer.settings.assignment_interval_ms,
+            range: |config| &config.consumer.assignment_interval_ms_range,
+        },
     },
     GroupKey {
-        name: "consumer.heartbeat.interval.ms",
-        broker_key: "group.consumer.heartbeat.interval.ms",
+        name: HEARTBEAT_INTERVAL,
+        broker_key: Some("group.consumer.heartbeat.interval.ms"),
         documentation: "How often members of the group send heartbeats.",
-        default: |config| config.settings.heartbeat_interval_ms,
-        range: |config| &config.heartbeat_interval_ms_range,
-        set: |settings, ms| settings.heartbeat_interval_ms = ms,
+        value: Value::Number {
+            default: |config| config.consumer.settings.heartbeat_interval_ms,
+            range: |config| &config.consumer.heartbeat_interval_ms_range,
+        },
     },
     GroupKey {
-        name: "consumer.session.timeout.ms",
-        broker_key: "group.consumer.session.timeout.ms",
+        name: SESSION_TIMEOUT,
+        broker_key: Some("group.consumer.session.timeout.ms"),
         documentation: "A member of the group without a heartbeat for so long is put out.",
-        default: |config| config.settings.session_timeout_ms,
-        range: |config| &config.session_timeout_ms_range,
-        set: |settings, ms| settings.session_timeout_ms = ms,
+        value: Value::Number {
+            default: |config| config.consumer.settings.session_timeout_ms,
+            range: |config| &config.consumer.session_timeout_ms_range,
+        },
+    },
+    GroupKey {
+        name: SHARE_ASSIGNMENT_INTERVAL,
+        broker_key: Some("group.share.assignment.interval.ms"),
+        documentation: "The least time between two target assignments of the share group.",
+        value: Value::Number {
+            default: |config| config.share.settings.assignment_interval_ms,
+            range: |config| &config.share.assignment_interval_ms_range,
+        },
+    },
+    GroupKey {
+        name: SHARE_AUTO_OFFSET_RESET,
+        broker_key: None,
+        documentation: "Where the share group starts in a partition that is new to it: latest, \
+                        earliest, or by_duration with an ISO 8601 duration before now.",
+        value: Value::Reset,
+    },
+    GroupKey {
+        name: SHARE_DELIVERY_COUNT_LIMIT,
+        broker_key: Some("group.share.delivery.count.limit"),
+        documentation: "How often a record is delivered to the share group at most.",
+        value: Value::Number {
+            default: |config| config.share.settings.delivery_count_limit,
+            range: |config| &config.share.delivery_count_limit_range,
+        },
+    },
+    GroupKey {
+        name: SHARE_HEARTBEAT_INTERVAL,
+        broker_key: Some("group.share.heartbeat.interval.ms"),
+        documentation: "How often members of the share group send heartbeats.",
+        value: Value::Number {
+            default: |config| config.share.settings.heartbeat_interval_ms,
+            range: |config| &config.share.heartbeat_interval_ms_range,
+        },
+    },
+    GroupKey {
+        name: SHARE_ISOLATION_LEVEL,
+        broker_key: None,
+        documentation: "Whether the share group gets records of transactions before they are \
+                        committed: read_uncommitted or read_committed.",
+        value: Value::Isolation,
+    },
+    GroupKey {
+        name: SHARE_PARTITION_MAX_RECORD_LOCKS,
+        broker_key: Some("group.share.partition.max.record.locks"),
+        documentation: "How many records of one partition the share group may have locked.",
+        value: Value::Number {
+            default: |config| config.share.settings.partition_max_record_locks,
+            range: |config| &config.share.partition_max_record_locks_range,
+        },
+    },
+    GroupKey {
+        name: SHARE_RECORD_LOCK_DURATION,
+        broker_key: Some("group.share.record.lock.duration.ms"),
+        documentation: "How long a member of the share group may work on a record.",
+        value: Value::Number {
+            default: |config| config.share.settings.record_lock_duration_ms,
+            range: |config| &config.share.record_lock_duration_ms_range,
+        },
+    },
+    GroupKey {
+        name: SHARE_RENEW_ACKNOWLEDGE_ENABLE,
+        broker_key: None,
+        documentation: "Whether members of the share group may renew their lock of a record.",
+        value: Value::Flag { default: true },
+    },
+    GroupKey {
+        name: SHARE_SESSION_TIMEOUT,
+        broker_key: Some("group.share.session.timeout.ms"),
+        documentation: "A member of the share group without a heartbeat for so long is put out.",
+        value: Value::Number {
+            default: |config| config.share.settings.session_timeout_ms,
+            range: |config| &config.share.session_timeout_ms_range,
+        },
     },
 ];
+
+const ASSIGNMENT_INTERVAL: &str = "consumer.assignment.interval.ms";
+const HEARTBEAT_INTERVAL: &str = "consumer.heartbeat.interval.ms";
+const SESSION_TIMEOUT: &str = "consumer.session.timeout.ms";
+const SHARE_ASSIGNMENT_INTERVAL: &str = "share.assignment.interval.ms";
+const SHARE_AUTO_OFFSET_RESET: &str = "share.auto.offset.reset";
+const SHARE_DELIVERY_COUNT_LIMIT: &str = "share.delivery.count.limit";
+const SHARE_HEARTBEAT_INTERVAL: &str = "share.heartbeat.interval.ms";
+const SHARE_ISOLATION_LEVEL: &str = "share.isolation.level";
+const SHARE_PARTITION_MAX_RECORD_LOCKS: &str = "share.partition.max.record.locks";
+const SHARE_RECORD_LOCK_DURATION: &str = "share.record.lock.duration.ms";
+const SHARE_RENEW_ACKNOWLEDGE_ENABLE: &str = "share.renew.acknowledge.enable";
+const SHARE_SESSION_TIMEOUT: &str = "share.session.timeout.ms";
 
 impl GroupKey {
     /// The key of a name.
@@ -57,34 +165,100 @@ impl GroupKey {
         GROUP_KEYS.iter().find(|key| key.name == name)
     }
 
-    /// The value of a group that overrides nothing.
-    pub fn default(&self, config: &Config) -> i32 {
-        (self.default)(&config.consumer)
+    /// The type of its value.
+    pub fn value_type(&self) -> GroupKeyType {
+        match self.value {
+            Value::Number { .. } => GroupKeyType::Int,
+            Value::Reset | Value::Isolation => GroupKeyType::String,
+            Value::Flag { .. } => GroupKeyType::Boolean,
+        }
     }
 
-    /// Reads a value.
+    /// The value of a group that overrides nothing.
+    pub fn default(&self, config: &Config) -> String {
+        match &self.value {
+            Value::Number { default, .. } => default(config).to_string(),
+            Value::Reset => AutoOffsetReset::default().to_string(),
+            Value::Isolation => IsolationLevel::default().name().to_owned(),
+            Value::Flag { default } => default.to_string(),
+        }
+    }
+
+    /// Reads a value, and returns it as it is to be stored.
     ///
     /// # Errors
     ///
     /// Says what the key accepts.
-    pub fn parse(&self, config: &Config, text: &str) -> Result<i32, String> {
-        let range = (self.range)(&config.consumer);
-        let value = text.trim().parse::<i32>().ok().filter(|value| range.contains(value));
-        let (low, high) = (range.start(), range.end());
-        value.ok_or_else(|| format!("{} takes a number from {low} to {high}", self.name))
+    pub fn parse(&self, config: &Config, text: &str) -> Result<String, String> {
+        let text = text.trim();
+        let (parsed, accepted) = match &self.value {
+            Value::Number { range, .. } => {
+                let range = range(config);
+                let number = text.parse::<i32>().ok().filter(|value| range.contains(value));
+                let accepted = format!("a number from {} to {}", range.start(), range.end());
+                (number.map(|number| number.to_string()), accepted)
+            }
+            Value::Reset => {
+                let accepted = "latest, earliest or by_duration:PnDTnHnMn.nS".to_owned();
+                (AutoOffsetReset::named(text).map(|_| text.to_owned()), accepted)
+            }
+            Value::Isolation => {
+                let accepted = "read_uncommitted or read_committed".to_owned();
+                (IsolationLevel::named(text).map(|level| level.name().to_owned()), accepted)
+            }
+            Value::Flag { .. } => {
+                let flag = text.to_ascii_lowercase().parse::<bool>().ok();
+                (flag.map(|flag| flag.to_string()), "true or false".to_owned())
+            }
+        };
+        parsed.ok_or_else(|| format!("{} takes {accepted}", self.name))
     }
 }
 
-/// The settings of a group. A value that was stored under wider limits is cut to those of today.
+/// The settings of a group of the consumer protocol.
 pub(crate) fn settings(config: &Config, overrides: &GroupOverrides) -> GroupSettings {
-    let mut settings = config.consumer.settings;
-    for key in &GROUP_KEYS {
-        let stored = overrides.get(key.name).and_then(|text| text.trim().parse::<i32>().ok());
-        if let Some(value) = stored {
-            let range = (key.range)(&config.consumer);
-            let high = (*range.end()).max(*range.start());
-            (key.set)(&mut settings, value.clamp(*range.start(), high));
-        }
+    let number = |name| number(config, overrides, name);
+    let own = config.consumer.settings;
+    GroupSettings {
+        session_timeout_ms: number(SESSION_TIMEOUT).unwrap_or(own.session_timeout_ms),
+        heartbeat_interval_ms: number(HEARTBEAT_INTERVAL).unwrap_or(own.heartbeat_interval_ms),
+        assignment_interval_ms: number(ASSIGNMENT_INTERVAL).unwrap_or(own.assignment_interval_ms),
     }
-    settings
+}
+
+/// The settings of a share group.
+pub(crate) fn share_settings(config: &Config, overrides: &GroupOverrides) -> ShareSettings {
+    let number = |name| number(config, overrides, name);
+    let text = |name: &str| overrides.get(name).map(String::as_str);
+    let own = config.share.settings;
+    let renews = text(SHARE_RENEW_ACKNOWLEDGE_ENABLE).and_then(|text| text.parse().ok());
+    ShareSettings {
+        session_timeout_ms: number(SHARE_SESSION_TIMEOUT).unwrap_or(own.session_timeout_ms),
+        heartbeat_interval_ms: number(SHARE_HEARTBEAT_INTERVAL)
+            .unwrap_or(own.heartbeat_interval_ms),
+        assignment_interval_ms: number(SHARE_ASSIGNMENT_INTERVAL)
+            .unwrap_or(own.assignment_interval_ms),
+        record_lock_duration_ms: number(SHARE_RECORD_LOCK_DURATION)
+            .unwrap_or(own.record_lock_duration_ms),
+        delivery_count_limit: number(SHARE_DELIVERY_COUNT_LIMIT)
+            .unwrap_or(own.delivery_count_limit),
+        partition_max_record_locks: number(SHARE_PARTITION_MAX_RECORD_LOCKS)
+            .unwrap_or(own.partition_max_record_locks),
+        auto_offset_reset: text(SHARE_AUTO_OFFSET_RESET)
+            .and_then(AutoOffsetReset::named)
+            .unwrap_or(own.auto_offset_reset),
+        isolation_level: text(SHARE_ISOLATION_LEVEL)
+            .and_then(IsolationLevel::named)
+            .unwrap_or(own.isolation_level),
+        renew_acknowledge_enable: renews.unwrap_or(own.renew_acknowledge_enable),
+    }
+}
+
+/// A number that a group overrides. One that was stored under wider limits is cut to those of
+/// today.
+fn number(config: &Config, overrides: &GroupOverrides, name: &str) -> Option<i32> {
+    let stored = overrides.get(name)?.trim().parse::<i32>().ok()?;
+    let Value::Number { range, .. } = &GroupKey::named(name)?.value else { return None };
+    let range = range(config);
+    Some(stored.clamp(*range.start(), (*range.end()).max(*range.start())))
 }

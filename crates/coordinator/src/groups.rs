@@ -10,7 +10,7 @@ use crate::config::{Config, MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, PROTOCOLS
 use crate::group::{Group, Step};
 use crate::group_config::GroupOverrides;
 use crate::member_ids::MemberIds;
-use crate::offsets::not_committed;
+use crate::offsets::{Offsets, not_committed};
 use crate::record::{GroupRecord, TopicOffsets};
 use crate::reply::{
     Effects, FetchedOffset, GroupDescription, GroupState, GroupType, JoinReply, LeaveReply,
@@ -22,6 +22,7 @@ use crate::request::{
 };
 
 mod consumer;
+mod share;
 
 /// The group coordinator: every group, its members and its committed offsets.
 ///
@@ -74,6 +75,9 @@ impl Groups {
             AnyGroup::Consumer(consumers) if consumers.members() > 0 => {
                 step.reply(token, refused(ErrorCode::InconsistentGroupProtocol));
             }
+            AnyGroup::Share(_) => {
+                step.reply(token, refused(ErrorCode::InconsistentGroupProtocol));
+            }
             AnyGroup::Consumer(_) if !request.member_id.is_empty() => {
                 step.reply(token, refused(ErrorCode::UnknownMemberId));
             }
@@ -119,6 +123,10 @@ impl Groups {
         let stepped = self.step(now_ms, &request.group_id, |group, step| match group {
             AnyGroup::Classic(group) => group.leave(step, request, token),
             AnyGroup::Consumer(group) => group.leave_group(step, request, token),
+            AnyGroup::Share(_) => {
+                let error = ErrorCode::UnknownMemberId;
+                step.reply(token, Reply::Leave(LeaveReply { error, members: Vec::new() }));
+            }
         });
         stepped.unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
     }
@@ -171,6 +179,7 @@ impl Groups {
                 let member = (member_id, instance_id);
                 group.check_transactional_commit(generation, member, partitions)
             }
+            Some(AnyGroup::Share(_)) => Err(ErrorCode::GroupIdNotFound),
             None if generation >= 0 => Err(ErrorCode::IllegalGeneration),
             None if self.groups.len() >= self.config.groups_max => Err(ErrorCode::PolicyViolation),
             None => Ok(()),
@@ -192,7 +201,9 @@ impl Groups {
         if let GroupRecord::OffsetsCommitted { group_id, topics } = record {
             let new = || AnyGroup::classic(group_id.clone(), now_ms);
             let group = self.groups.entry(group_id.clone()).or_insert_with(new);
-            group.offsets_mut().replay_committed(topics);
+            if let Some(offsets) = group.offsets_mut() {
+                offsets.replay_committed(topics);
+            }
         }
     }
 
@@ -205,12 +216,12 @@ impl Groups {
         group_id: &str,
         topics: Option<&[(String, Vec<i32>)]>,
     ) -> Vec<(String, Vec<FetchedOffset>)> {
-        let group = self.groups.get(group_id);
+        let offsets = self.groups.get(group_id).and_then(AnyGroup::offsets);
         let Some(topics) = topics else {
-            return group.map(|group| group.offsets().fetch_all()).unwrap_or_default();
+            return offsets.map(Offsets::fetch_all).unwrap_or_default();
         };
-        let fetch = |topic: &str, partition: i32| match group {
-            Some(group) => group.offsets().fetch(topic, partition),
+        let fetch = |topic: &str, partition: i32| match offsets {
+            Some(offsets) => offsets.fetch(topic, partition),
             None => not_committed(partition),
         };
         let listed = topics.iter().map(|(topic, partitions)| {
@@ -249,7 +260,7 @@ impl Groups {
     pub fn describe(&self, group_id: &str) -> Option<GroupDescription> {
         match self.groups.get(group_id)? {
             AnyGroup::Classic(group) => Some(group.describe()),
-            AnyGroup::Consumer(_) => None,
+            AnyGroup::Consumer(_) | AnyGroup::Share(_) => None,
         }
     }
 
@@ -277,7 +288,8 @@ impl Groups {
     /// A topic was deleted: its offsets go, in every group. The record of the deletion stands for
     /// this, so that replay calls it as well.
     pub fn topic_deleted(&mut self, topic: &str) {
-        self.groups.values_mut().for_each(|group| group.offsets_mut().remove_topic(topic));
+        let offsets = self.groups.values_mut().filter_map(AnyGroup::offsets_mut);
+        offsets.for_each(|offsets| offsets.remove_topic(topic));
         let blank = self.groups.iter().filter(|(_, group)| group.is_blank());
         for group_id in blank.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.remove(&group_id);
@@ -318,14 +330,22 @@ impl Groups {
                 self.replayed(&id).as_classic(&id, 0).restore(metadata);
             }
             GroupRecord::OffsetsCommitted { group_id, topics } => {
-                self.replayed(&group_id).offsets_mut().replay_committed(topics);
+                if let Some(offsets) = self.replayed(&group_id).offsets_mut() {
+                    offsets.replay_committed(topics);
+                }
             }
             GroupRecord::OffsetsDeleted { group_id, topics } => {
-                self.replayed(&group_id).offsets_mut().replay_deleted(&topics);
+                if let Some(offsets) = self.replayed(&group_id).offsets_mut() {
+                    offsets.replay_deleted(&topics);
+                }
             }
             GroupRecord::ConsumerChanged(change) => {
                 let id = change.group_id.clone();
                 self.replayed(&id).as_consumer(&id).replay(change);
+            }
+            GroupRecord::ShareChanged(change) => {
+                let id = change.group_id.clone();
+                self.replayed(&id).as_share(&id).replay(change);
             }
             GroupRecord::GroupConfigured { group_id, configs } => {
                 self.replace_overrides(group_id, configs)

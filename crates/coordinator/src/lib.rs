@@ -1,7 +1,7 @@
 //! Consumer groups, transactions and producer ids as pure state machines.
 //!
-//! [`Groups`] holds every consumer group of one broker, classic ones and those of the consumer
-//! protocol (KIP-848): membership, assignments, static members (KIP-345), committed offsets. It
+//! [`Groups`] holds every group of one broker, classic ones, those of the consumer protocol
+//! (KIP-848) and share groups (KIP-932): membership, assignments, static members (KIP-345), committed offsets. It
 //! owns no clock, thread or socket: each call carries the
 //! time in milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has
 //! to wait leaves its [`Token`] behind, which comes out with the reply in a later step.
@@ -17,6 +17,8 @@
 //! | `consumer_member`, `consumer_record` | its members, and what is stored of it |
 //! | `assignor` | who gets which partitions |
 //! | `step` | what one step of a group works with |
+//! | `share`, `share_assignor` | one share group, and who gets which partitions |
+//! | `share_record`, `share_config` | its members and what is stored of it, and its settings |
 //! | `group_config` | what a group may override of the configuration |
 //! | `topics` | what the caller says of topics |
 //! | `offsets`, `commits` | committed offsets of one group |
@@ -39,6 +41,7 @@
 //! - The generation of a group never decreases, and no commit of an older generation is accepted.
 //! - Replaying the records of all steps gives the same offsets, generations and members.
 //! - A partition has one member of the consumer protocol that may read it, and epochs only grow.
+//! - A partition of a share group has at least one member that may fetch it.
 //! - A member has at most one request waiting, so waiting requests are bounded by the group size.
 //! - Clocks may stand still; a time earlier than the one before only delays deadlines.
 
@@ -59,6 +62,10 @@ pub mod producer_ids;
 mod record;
 mod reply;
 mod request;
+mod share;
+mod share_assignor;
+mod share_config;
+mod share_record;
 mod step;
 mod subscription;
 mod timers;
@@ -75,17 +82,20 @@ pub use config::{
 pub use consumer_member::{ConsumerMember, MemberState, OwnedPartitions, Partitions};
 pub use consumer_record::ConsumerChange;
 pub use error::Error;
-pub use group_config::{GROUP_KEYS, GroupKey, GroupOverrides};
+pub use group_config::{GROUP_KEYS, GroupKey, GroupKeyType, GroupOverrides};
 pub use groups::Groups;
 pub use record::{CommittedOffset, GroupMetadata, GroupRecord, MemberRecord, TopicOffsets};
 pub use reply::{
     ConsumerGroupDescription, ConsumerHeartbeatReply, ConsumerMemberDescription, Effects,
     FetchedOffset, GroupDescription, GroupState, GroupType, JoinReply, JoinedMember, LeaveReply,
-    LeftMember, ListedGroup, MemberDescription, Reply, SyncReply, TopicResult,
+    LeftMember, ListedGroup, MemberDescription, Reply, ShareGroupDescription, ShareHeartbeatReply,
+    ShareMemberDescription, SyncReply, TopicResult,
 };
 pub use request::{
     ConsumerHeartbeat, HeartbeatRequest, JoinRequest, LeaveRequest, LeavingMember,
-    OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, Protocol, SyncRequest, Token,
-    TopicCommit,
+    OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, Protocol, ShareHeartbeat,
+    SyncRequest, Token, TopicCommit,
 };
+pub use share_config::{AutoOffsetReset, IsolationLevel, ShareConfig, ShareSettings};
+pub use share_record::{ShareChange, ShareMember};
 pub use topics::{TopicShape, Topics};

@@ -12,6 +12,7 @@
 //! | 4 group deleted | |
 //! | 5 group of the consumer protocol changed | see `consumer_record` |
 //! | 6 group configured | [key string, value string] |
+//! | 7 share group changed | see `share_record` |
 //!
 //! An offset is: offset i64, leader epoch i32, metadata string, commit time i64, flag u8, and the
 //! expire time i64 where the flag is 1.
@@ -21,9 +22,10 @@
 
 use bytes::Bytes;
 
-use crate::consumer_record::{ConsumerChange, put_change, take_change};
+use crate::consumer_record::{self, ConsumerChange};
 use crate::error::Error;
 use crate::request::Protocol;
+use crate::share_record::{self, ShareChange};
 pub(crate) use crate::wire::list;
 use crate::wire::{Put, Take};
 
@@ -60,6 +62,8 @@ pub enum GroupRecord {
         /// Keys and values.
         configs: Vec<(String, String)>,
     },
+    /// A share group changed.
+    ShareChanged(ShareChange),
 }
 
 /// Committed offsets of one topic.
@@ -135,6 +139,7 @@ const KIND_GROUP_METADATA: u8 = 3;
 const KIND_GROUP_DELETED: u8 = 4;
 const KIND_CONSUMER_CHANGED: u8 = 5;
 const KIND_GROUP_CONFIGURED: u8 = 6;
+const KIND_SHARE_CHANGED: u8 = 7;
 
 impl GroupRecord {
     /// The group that the record is about.
@@ -146,6 +151,7 @@ impl GroupRecord {
             | Self::GroupConfigured { group_id, .. } => group_id,
             Self::GroupMetadata(metadata) => &metadata.group_id,
             Self::ConsumerChanged(change) => &change.group_id,
+            Self::ShareChanged(change) => &change.group_id,
         }
     }
 
@@ -209,7 +215,7 @@ impl GroupRecord {
             }
             Self::ConsumerChanged(change) => {
                 put.u8(KIND_CONSUMER_CHANGED);
-                put_change(&mut put, change);
+                consumer_record::put_change(&mut put, change);
             }
             Self::GroupConfigured { group_id, configs } => {
                 put.u8(KIND_GROUP_CONFIGURED);
@@ -219,6 +225,10 @@ impl GroupRecord {
                     put.string(key);
                     put.string(value);
                 }
+            }
+            Self::ShareChanged(change) => {
+                put.u8(KIND_SHARE_CHANGED);
+                share_record::put_change(&mut put, change);
             }
         }
     }
@@ -245,13 +255,16 @@ impl GroupRecord {
             },
             KIND_GROUP_METADATA => Self::GroupMetadata(take_metadata(&mut take)?),
             KIND_GROUP_DELETED => Self::GroupDeleted { group_id: take.string("group")? },
-            KIND_CONSUMER_CHANGED => Self::ConsumerChanged(take_change(&mut take)?),
+            KIND_CONSUMER_CHANGED => {
+                Self::ConsumerChanged(consumer_record::take_change(&mut take)?)
+            }
             KIND_GROUP_CONFIGURED => Self::GroupConfigured {
                 group_id: take.string("group")?,
                 configs: list(&mut take, "configs", |take| {
                     Ok((take.string("key")?, take.string("value")?))
                 })?,
             },
+            KIND_SHARE_CHANGED => Self::ShareChanged(share_record::take_change(&mut take)?),
             kind => return Err(Error::Kind { kind }),
         };
         take.end()?;

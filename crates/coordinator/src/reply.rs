@@ -6,6 +6,10 @@ use moldau_protocol::ErrorCode;
 use crate::consumer_member::{ConsumerMember, Partitions};
 use crate::record::GroupRecord;
 use crate::request::Token;
+use crate::share_record::ShareMember;
+
+/// Why a heartbeat is refused.
+pub(crate) type Refused = (ErrorCode, String);
 
 /// The outcome of one step.
 ///
@@ -45,6 +49,8 @@ pub enum Reply {
     Leave(LeaveReply),
     /// To ConsumerGroupHeartbeat.
     ConsumerHeartbeat(ConsumerHeartbeatReply),
+    /// To ShareGroupHeartbeat.
+    ShareHeartbeat(ShareHeartbeatReply),
     /// To OffsetCommit, in the order of the request.
     OffsetCommit(Vec<TopicResult>),
     /// To OffsetDelete; the error is that of the whole request.
@@ -170,6 +176,36 @@ impl ConsumerHeartbeatReply {
     }
 }
 
+/// ShareGroupHeartbeat's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareHeartbeatReply {
+    /// The outcome.
+    pub error: ErrorCode,
+    /// What is wrong, with an error.
+    pub message: Option<String>,
+    /// The member's id.
+    pub member_id: String,
+    /// What the member has to send from now on.
+    pub member_epoch: i32,
+    /// When to send the next heartbeat.
+    pub heartbeat_interval_ms: i32,
+    /// What the member may fetch; absent where it is as before.
+    pub assignment: Option<Partitions>,
+}
+
+impl ShareHeartbeatReply {
+    pub(crate) fn refused(error: ErrorCode, message: String) -> Self {
+        Self {
+            error,
+            message: Some(message),
+            member_id: String::new(),
+            member_epoch: 0,
+            heartbeat_interval_ms: 0,
+            assignment: None,
+        }
+    }
+}
+
 /// The outcome for the partitions of one topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicResult {
@@ -186,6 +222,8 @@ pub enum GroupType {
     Classic,
     /// The broker assigns (KIP-848).
     Consumer,
+    /// Members share partitions (KIP-932).
+    Share,
 }
 
 impl GroupType {
@@ -194,6 +232,7 @@ impl GroupType {
         match self {
             Self::Classic => "classic",
             Self::Consumer => "consumer",
+            Self::Share => "share",
         }
     }
 }
@@ -266,6 +305,32 @@ pub struct ConsumerMemberDescription {
     pub member: ConsumerMember,
     /// What it may read.
     pub assigned: Partitions,
+    /// What it is to get.
+    pub target: Partitions,
+}
+
+/// A group as ShareGroupDescribe shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareGroupDescription {
+    /// The group.
+    pub group_id: String,
+    /// Its state.
+    pub state: GroupState,
+    /// Its epoch.
+    pub epoch: i32,
+    /// The epoch of the target assignment.
+    pub target_epoch: i32,
+    /// Name of the assignor.
+    pub assignor: &'static str,
+    /// Its members.
+    pub members: Vec<ShareMemberDescription>,
+}
+
+/// A member as ShareGroupDescribe shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareMemberDescription {
+    /// The member, with what it may fetch.
+    pub member: ShareMember,
     /// What it is to get.
     pub target: Partitions,
 }

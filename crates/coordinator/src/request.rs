@@ -180,3 +180,22 @@ pub struct ConsumerHeartbeat {
     /// Address of the client, as ConsumerGroupDescribe shows it.
     pub client_host: String,
 }
+
+/// ShareGroupHeartbeat. What is absent is as in the heartbeat before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareHeartbeat {
+    /// The group.
+    pub group_id: String,
+    /// The client makes it itself.
+    pub member_id: String,
+    /// 0 to join, -1 to leave.
+    pub member_epoch: i32,
+    /// Where the client is.
+    pub rack_id: Option<String>,
+    /// Names of topics.
+    pub topics: Option<Vec<String>>,
+    /// From the request header.
+    pub client_id: String,
+    /// Address of the client, as ShareGroupDescribe shows it.
+    pub client_host: String,
+}

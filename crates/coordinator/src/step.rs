@@ -7,6 +7,7 @@ use crate::group_config::{self, GroupOverrides};
 use crate::record::GroupRecord;
 use crate::reply::{Effects, Reply};
 use crate::request::Token;
+use crate::share_config::ShareSettings;
 
 /// What one step works with.
 pub(crate) struct Step<'a> {
@@ -42,6 +43,14 @@ impl Step<'_> {
         match self.overrides.get(group_id) {
             Some(overrides) => group_config::settings(self.config, overrides),
             None => self.config.consumer.settings,
+        }
+    }
+
+    /// The settings of a share group.
+    pub(crate) fn share_settings(&self, group_id: &str) -> ShareSettings {
+        match self.overrides.get(group_id) {
+            Some(overrides) => group_config::share_settings(self.config, overrides),
+            None => self.config.share.settings,
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use moldau_coordinator::{GROUP_KEYS, GroupKey, GroupOverrides};
+use moldau_coordinator::{GROUP_KEYS, GroupKey, GroupKeyType, GroupOverrides};
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use moldau_protocol::messages::describe_configs_response::{
@@ -38,6 +38,9 @@ pub(crate) const SOURCE_TOPIC: i8 = 1;
 const SOURCE_GROUP: i8 = 8;
 pub(crate) const SOURCE_STATIC_BROKER: i8 = 4;
 pub(crate) const SOURCE_DEFAULT: i8 = 5;
+
+/// Kafka's number for `true` and `false`.
+const TYPE_BOOLEAN: i8 = 1;
 
 /// Kafka's number for free text; the broker's settings are shown as such.
 const TYPE_STRING: i8 = 2;
@@ -162,15 +165,14 @@ fn of_group(
     key: &GroupKey,
     request: &DescribeConfigsRequest,
 ) -> DescribeConfigsResourceResult {
-    let default = key.default(config).to_string();
-    let is_builtin = key.default(config) == key.default(&GroupSettings::default());
+    let default = key.default(config);
+    let is_builtin = default == key.default(&GroupSettings::default());
     let broker_source = if is_builtin { SOURCE_DEFAULT } else { SOURCE_STATIC_BROKER };
     let own = overrides.get(key.name).map(|value| (key.name, value.clone(), SOURCE_GROUP));
-    let synonyms: Vec<_> =
-        own.into_iter().chain([(key.broker_key, default, broker_source)]).collect();
-    let (value, source) = synonyms
-        .first()
-        .map_or((None, SOURCE_DEFAULT), |(_, value, source)| (Some(value.clone()), *source));
+    let of_broker = key.broker_key.map(|name| (name, default.clone(), broker_source));
+    let synonyms: Vec<_> = own.into_iter().chain(of_broker).collect();
+    let effective = synonyms.first().map(|(_, value, source)| (value.clone(), *source));
+    let (value, source) = effective.unwrap_or((default, SOURCE_DEFAULT));
     let shown = synonyms.into_iter().filter(|_| request.include_synonyms);
     let shown = shown.map(|(name, value, source)| DescribeConfigsSynonym {
         name: name.to_owned(),
@@ -180,10 +182,14 @@ fn of_group(
     });
     DescribeConfigsResourceResult {
         name: key.name.to_owned(),
-        value,
+        value: Some(value),
         config_source: source,
         synonyms: shown.collect(),
-        config_type: TYPE_INT,
+        config_type: match key.value_type() {
+            GroupKeyType::Boolean => TYPE_BOOLEAN,
+            GroupKeyType::String => TYPE_STRING,
+            GroupKeyType::Int => TYPE_INT,
+        },
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
         ..DescribeConfigsResourceResult::default()
     }

@@ -142,7 +142,7 @@ pub(crate) fn set_of_group(
         Refusal::new(ErrorCode::InvalidRequest, format!("{} has no value", shown(name)))
     })?;
     let value = key.parse(&call.state.config.groups, value).map_err(invalid)?;
-    overrides.insert(name.to_owned(), value.to_string());
+    overrides.insert(name.to_owned(), value);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::assignor::{Assignment, MemberTopics};
 use crate::config::Config;
-use crate::reply::ConsumerHeartbeatReply;
+use crate::reply::{ConsumerHeartbeatReply, Refused};
 use crate::request::ConsumerHeartbeat;
 use crate::step::Step;
 use crate::timers::Timer;
@@ -21,9 +21,6 @@ use crate::topics::Topics;
 /// How often at most the topics of regular expressions are looked for again, as in Kafka: a client
 /// that creates topics all the time would keep the coordinator busy with nothing else.
 const REGEX_REFRESH_INTERVAL_MS_MIN: i64 = 10_000;
-
-/// Why a heartbeat is refused.
-pub(crate) type Refused = (ErrorCode, String);
 
 impl ConsumerGroup {
     pub(crate) fn heartbeat(

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use moldau_protocol::ErrorCode;
 
-use super::heartbeat::Refused;
 use super::{ConsumerGroup, MemberState, STATIC_LEAVE_EPOCH};
-use crate::reply::{ConsumerHeartbeatReply, LeaveReply, LeftMember, Reply};
+use crate::reply::{ConsumerHeartbeatReply, LeaveReply, LeftMember, Refused, Reply};
 use crate::request::{ConsumerHeartbeat, LeaveRequest, LeavingMember, Token};
 use crate::step::Step;
 use crate::timers::Timer;

@@ -6,10 +6,10 @@ use super::{Groups, check_group_id};
 use crate::any_group::AnyGroup;
 use crate::assignor::Assignor;
 use crate::config::{Config, NAME_BYTES_MAX, SUBSCRIPTION_BYTES_MAX};
-use crate::consumer::{JOIN_EPOCH, LEAVE_EPOCH, Refused, STATIC_LEAVE_EPOCH, check_pattern};
+use crate::consumer::{JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, check_pattern};
 use crate::group_config::GroupOverrides;
 use crate::record::GroupRecord;
-use crate::reply::{ConsumerGroupDescription, ConsumerHeartbeatReply, Effects, Reply};
+use crate::reply::{ConsumerGroupDescription, ConsumerHeartbeatReply, Effects, Refused, Reply};
 use crate::request::{ConsumerHeartbeat, Token};
 use crate::topics::Topics;
 
@@ -57,7 +57,7 @@ impl Groups {
         let joins = request.member_epoch == JOIN_EPOCH;
         match self.groups.get(id) {
             Some(AnyGroup::Consumer(_)) => Ok(()),
-            Some(group) if joins && group.is_empty() => Ok(()),
+            Some(AnyGroup::Classic(group)) if joins && group.is_deletable() => Ok(()),
             Some(AnyGroup::Classic(_)) if joins => Err((
                 ErrorCode::GroupIdNotFound,
                 format!(
@@ -65,7 +65,7 @@ impl Groups {
                      have left"
                 ),
             )),
-            Some(AnyGroup::Classic(_)) => {
+            Some(AnyGroup::Classic(_) | AnyGroup::Share(_)) => {
                 let message = format!("group {id} does not follow the consumer protocol");
                 Err((ErrorCode::GroupIdNotFound, message))
             }
@@ -86,7 +86,7 @@ impl Groups {
     pub fn describe_consumer(&self, group_id: &str) -> Result<ConsumerGroupDescription, String> {
         match self.groups.get(group_id) {
             Some(AnyGroup::Consumer(group)) => Ok(group.describe(self.config.default_assignor())),
-            Some(AnyGroup::Classic(_)) => {
+            Some(AnyGroup::Classic(_) | AnyGroup::Share(_)) => {
                 Err(format!("group {group_id} does not follow the consumer protocol"))
             }
             None => Err(format!("there is no group {group_id}")),
