@@ -17,6 +17,8 @@ pub(crate) enum Subject {
     Storage,
     /// Groups of the consumer protocol.
     ConsumerGroups,
+    /// Share groups.
+    ShareGroups,
 }
 
 /// Which seeds, and for how long.
@@ -73,7 +75,7 @@ impl Subject {
     fn tests(self) -> Command {
         let package = match self {
             Self::Storage => "moldau-storage",
-            Self::ConsumerGroups => "moldau-coordinator",
+            Self::ConsumerGroups | Self::ShareGroups => "moldau-coordinator",
         };
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(workspace::root());
@@ -86,6 +88,7 @@ impl Subject {
         match self {
             Self::Storage => "storage_keeps_its_guarantees_under_disk_faults",
             Self::ConsumerGroups => "random_lives_keep_the_promises_of_the_consumer_protocol",
+            Self::ShareGroups => "random_lives_keep_the_promises_of_share_groups",
         }
     }
 }

@@ -67,7 +67,7 @@ const TEST_THREADS: &str = "3";
 /// Seeds of the simulation of storage with `--full`.
 const FULL_SEEDS: u64 = 20_000;
 
-/// Seeds of the simulation of consumer groups with `--full`.
+/// Seeds of each simulation of groups with `--full`.
 const FULL_GROUP_SEEDS: u64 = 10_000;
 
 /// Kills of the release binary on the disk that loses, with `--full`.
@@ -254,7 +254,8 @@ fn long_simulations() -> Result<Count> {
     let of = |of, count| simulate::Arguments { of, from: 0, count, seconds: None };
     simulate::run(&of(Subject::Storage, FULL_SEEDS))?;
     simulate::run(&of(Subject::ConsumerGroups, FULL_GROUP_SEEDS))?;
-    Ok(Count { passed: 2, ..Count::default() })
+    simulate::run(&of(Subject::ShareGroups, FULL_GROUP_SEEDS))?;
+    Ok(Count { passed: 3, ..Count::default() })
 }
 
 fn documentation() -> Result<Count> {

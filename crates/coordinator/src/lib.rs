@@ -89,7 +89,7 @@ pub use reply::{
     ConsumerGroupDescription, ConsumerHeartbeatReply, ConsumerMemberDescription, Effects,
     FetchedOffset, GroupDescription, GroupState, GroupType, JoinReply, JoinedMember, LeaveReply,
     LeftMember, ListedGroup, MemberDescription, Reply, ShareGroupDescription, ShareHeartbeatReply,
-    ShareMemberDescription, SyncReply, TopicResult,
+    SyncReply, TopicResult,
 };
 pub use request::{
     ConsumerHeartbeat, HeartbeatRequest, JoinRequest, LeaveRequest, LeavingMember,

@@ -323,16 +323,7 @@ pub struct ShareGroupDescription {
     /// Name of the assignor.
     pub assignor: &'static str,
     /// Its members.
-    pub members: Vec<ShareMemberDescription>,
-}
-
-/// A member as ShareGroupDescribe shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ShareMemberDescription {
-    /// The member, with what it may fetch.
-    pub member: ShareMember,
-    /// What it is to get.
-    pub target: Partitions,
+    pub members: Vec<ShareMember>,
 }
 
 /// A group as DescribeGroups shows it.

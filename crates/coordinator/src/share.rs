@@ -15,7 +15,7 @@ mod stored;
 use std::collections::BTreeMap;
 
 use crate::consumer_member::Partitions;
-use crate::reply::{GroupState, ShareGroupDescription, ShareMemberDescription};
+use crate::reply::{GroupState, ShareGroupDescription};
 use crate::share_assignor;
 use crate::share_record::{ShareChange, ShareMember};
 use crate::step::Step;
@@ -87,17 +87,13 @@ impl ShareGroup {
 
     /// As ShareGroupDescribe shows it.
     pub(crate) fn describe(&self) -> ShareGroupDescription {
-        let members = self.members.values().map(|member| ShareMemberDescription {
-            member: member.clone(),
-            target: self.target.get(&member.member_id).cloned().unwrap_or_default(),
-        });
         ShareGroupDescription {
             group_id: self.id.clone(),
             state: self.state(),
             epoch: self.epoch,
             target_epoch: self.target_epoch,
             assignor: share_assignor::NAME,
-            members: members.collect(),
+            members: self.members.values().cloned().collect(),
         }
     }
 

@@ -166,6 +166,11 @@ mod tests {
         assign(&Assignment { members: members.collect(), sizes: sizes.clone() })
     }
 
+    /// Members who all subscribe to the same.
+    fn same(topics: &[u8], members: usize) -> Vec<BTreeSet<u8>> {
+        vec![topics.iter().copied().collect(); members]
+    }
+
     fn count(partitions: &Partitions) -> usize {
         partitions.values().map(BTreeSet::len).sum()
     }
@@ -181,7 +186,7 @@ mod tests {
 
     #[test]
     fn fewer_members_than_partitions_get_even_parts() {
-        let targets = assigned(&[4, 3], &vec![[0, 1].into(); 3], &BTreeMap::new());
+        let targets = assigned(&[4, 3], &same(&[0, 1], 3), &BTreeMap::new());
         let counts: Vec<usize> = targets.values().map(count).collect();
         assert_eq!(counts, [3, 2, 2]);
         assert!(sharers(&targets).values().all(|members| *members == 1));
@@ -189,7 +194,7 @@ mod tests {
 
     #[test]
     fn more_members_than_partitions_share_them() {
-        let targets = assigned(&[2], &vec![[0].into(); 3], &BTreeMap::new());
+        let targets = assigned(&[2], &same(&[0], 3), &BTreeMap::new());
         let counts: Vec<usize> = targets.values().map(count).collect();
         assert_eq!(counts, [2, 1, 1]);
         assert_eq!(sharers(&targets).into_values().collect::<Vec<_>>(), [2, 2]);
@@ -197,17 +202,17 @@ mod tests {
 
     #[test]
     fn a_member_that_joins_moves_few_partitions() {
-        let before = assigned(&[6], &vec![[0].into(); 2], &BTreeMap::new());
-        let after = assigned(&[6], &vec![[0].into(); 3], &before);
+        let before = assigned(&[6], &same(&[0], 2), &BTreeMap::new());
+        let after = assigned(&[6], &same(&[0], 3), &before);
         for (member, held) in &before {
-            let kept = held.values().flatten().filter(|it| after[member][&topic(0)].contains(it));
+            let kept = held.values().flatten().filter(|it| after[member][&topic(0)].contains(*it));
             assert_eq!((kept.count(), count(&after[member])), (2, 2), "{member}");
         }
     }
 
     #[test]
     fn members_of_other_topics_get_even_parts_of_each() {
-        let subscriptions = [[0].into(), [1].into(), [0, 1].into()];
+        let subscriptions: [BTreeSet<u8>; 3] = [[0].into(), [1].into(), [0, 1].into()];
         let targets = assigned(&[2, 2], &subscriptions, &BTreeMap::new());
         let counts: Vec<usize> = targets.values().map(count).collect();
         assert_eq!(counts, [1, 1, 2]);

@@ -9,14 +9,13 @@
 //! `MOLDAU_SIMULATION_SEED` runs one seed, or as many from it on as `MOLDAU_SIMULATION_COUNT` says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
 use moldau_coordinator::{ConsumerHeartbeat, ConsumerHeartbeatReply, Partitions, Topics};
 use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::consumer_world::{Client, GROUP, World};
+use crate::seeds;
 
 const SCHEDULES: u64 = 300;
 const STEPS: usize = 250;
@@ -26,30 +25,12 @@ const CALM_ROUND_MS: i64 = 5_000;
 
 #[test]
 fn random_lives_keep_the_promises_of_the_consumer_protocol() {
-    let number = |name| std::env::var(name).ok().map(|text| text.parse().expect("a number"));
-    let from: Option<u64> = number("MOLDAU_SIMULATION_SEED");
-    let count =
-        number("MOLDAU_SIMULATION_COUNT").unwrap_or(if from.is_some() { 1 } else { SCHEDULES });
-    let from = from.unwrap_or(0);
-    let (next, seen) = (AtomicU64::new(from), Mutex::new(Seen::default()));
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= from + count {
-                return;
-            }
-            match std::panic::catch_unwind(|| Simulation::new(seed).run()) {
-                Ok(of_seed) => seen.lock().expect("nothing panics under it").add(&of_seed),
-                Err(_) => panic!("failed with MOLDAU_SIMULATION_SEED={seed}, see above"),
-            }
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    let seen = seen.into_inner().expect("nothing panics under it");
+    let (count, seen) = seeds::run(SCHEDULES, |seed| Simulation::new(seed).run());
     // A simulation in which nothing happens would keep every promise.
     if count >= SCHEDULES {
-        let Seen { commits, refused, moves, restarts } = seen;
+        let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum::<u64>();
+        let (commits, refused) = (sum(|it| it.commits), sum(|it| it.refused));
+        let (moves, restarts) = (sum(|it| it.moves), sum(|it| it.restarts));
         assert!(commits > 5 * count, "{commits} commits");
         assert!(refused > count, "{refused} commits refused");
         assert!(moves > 10 * count, "{moves} assignments");
@@ -64,15 +45,6 @@ struct Seen {
     refused: u64,
     moves: u64,
     restarts: u64,
-}
-
-impl Seen {
-    fn add(&mut self, other: &Self) {
-        self.commits += other.commits;
-        self.refused += other.refused;
-        self.moves += other.moves;
-        self.restarts += other.restarts;
-    }
 }
 
 /// A member as its own process sees it.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use moldau_coordinator::{
     CommittedOffset, ConsumerChange, ConsumerMember, Error, GroupMetadata, GroupRecord,
-    MemberRecord, MemberState, Protocol, TopicOffsets,
+    MemberRecord, MemberState, Protocol, ShareChange, ShareMember, TopicOffsets,
 };
 use moldau_protocol::Uuid;
 use proptest::collection::vec;
@@ -101,12 +101,52 @@ fn a_change_of_the_consumer_protocol_has_its_golden_bytes() {
     assert_eq!(GroupRecord::decode(&golden), Ok(change()));
 }
 
+fn share_change() -> GroupRecord {
+    let topic = Uuid::from_bytes([7; 16]);
+    GroupRecord::ShareChanged(ShareChange {
+        group_id: "g".to_owned(),
+        epoch: 3,
+        target_epoch: 2,
+        target_timestamp_ms: 9,
+        metadata_hash: -2,
+        removed: vec!["b".to_owned()],
+        members: vec![ShareMember {
+            member_id: "a".to_owned(),
+            rack_id: Some("r".to_owned()),
+            client_id: "c".to_owned(),
+            client_host: "/h".to_owned(),
+            topics: ["t".to_owned(), "u".to_owned()].into(),
+            epoch: 2,
+            previous_epoch: -1,
+            assigned: [(topic, [4].into())].into(),
+        }],
+        targets: vec![("a".to_owned(), [(topic, [4, 6].into())].into())],
+    })
+}
+
+#[test]
+fn a_change_of_a_share_group_has_its_golden_bytes() {
+    let head: &[u8] = &[1, 7, 1, b'g', 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 9];
+    let hash: &[u8] = &[255, 255, 255, 255, 255, 255, 255, 254];
+    let member: &[u8] = &[1, 1, b'b', 1, 1, b'a', 2, b'r', 1, b'c', 2, b'/', b'h'];
+    let subscribed: &[u8] = &[2, 1, b't', 1, b'u'];
+    let epochs: &[u8] = &[0, 0, 0, 2, 255, 255, 255, 255, 1];
+    let topic: &[u8] = &[7; 16];
+    let assigned: &[u8] = &[1, 0, 0, 0, 4, 1, 1, b'a', 1];
+    let target: &[u8] = &[2, 0, 0, 0, 4, 0, 0, 0, 6];
+    let golden = [head, hash, member, subscribed, epochs, topic, assigned, topic, target].concat();
+    assert_eq!(encoded(&share_change()), golden);
+    assert_eq!(GroupRecord::decode(&golden), Ok(share_change()));
+}
+
 #[test]
 fn partitions_out_of_order_are_refused() {
-    let mut bytes = encoded(&change());
-    let last = bytes.len() - 1;
-    bytes[last] = 4;
-    assert_eq!(GroupRecord::decode(&bytes), Err(Error::Invalid { field: "partitions" }));
+    for change in [change(), share_change()] {
+        let mut bytes = encoded(&change);
+        let last = bytes.len() - 1;
+        bytes[last] = 4;
+        assert_eq!(GroupRecord::decode(&bytes), Err(Error::Invalid { field: "partitions" }));
+    }
 }
 
 #[test]
@@ -247,6 +287,7 @@ fn any_record() -> impl Strategy<Value = GroupRecord> {
         any_metadata().prop_map(GroupRecord::GroupMetadata),
         ".{0,9}".prop_map(|group_id| GroupRecord::GroupDeleted { group_id }),
         Just(change()),
+        Just(share_change()),
         (".{0,9}", vec((".{0,9}", ".{0,9}"), 0..4))
             .prop_map(|(group_id, configs)| GroupRecord::GroupConfigured { group_id, configs }),
     ]
@@ -276,7 +317,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(mut bytes in vec(any::<u8>(), 2..200)) {
         bytes[0] = 1;
-        bytes[1] %= 7;
+        bytes[1] %= 8;
         if let Ok(decoded) = GroupRecord::decode(&bytes) {
             prop_assert_eq!(encoded(&decoded), bytes);
         }
