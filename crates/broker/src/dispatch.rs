@@ -141,6 +141,10 @@ static APIS: &[Api] = apis! {
         typed!(ConsumerGroupDescribeRequest, api::consumer_groups::describe);
     DescribeTopicPartitions 0..=0 [Topic Describe]
         typed!(DescribeTopicPartitionsRequest, api::describe_topic_partitions::handle);
+    ShareGroupHeartbeat 1..=1 [Group Read, Topic Describe]
+        typed!(ShareGroupHeartbeatRequest, api::share_groups::heartbeat);
+    ShareGroupDescribe 1..=1 [Group Describe, Topic Describe]
+        typed!(ShareGroupDescribeRequest, api::share_groups::describe);
 };
 
 /// The APIs and versions that are served.

@@ -39,9 +39,9 @@ const MEMBER_TYPE_SINCE: i16 = 1;
 const MEMBER_OF_CONSUMER_PROTOCOL: i8 = 1;
 
 /// The topics as the sender of a request may see them.
-struct VisibleTopics<'a> {
-    topics: &'a CatalogView<'a>,
-    rights: &'a Rights,
+pub(crate) struct VisibleTopics<'a> {
+    pub(crate) topics: &'a CatalogView<'a>,
+    pub(crate) rights: &'a Rights,
 }
 
 impl Topics for VisibleTopics<'_> {
@@ -171,6 +171,9 @@ fn describe_one(call: &Call<'_>, group_id: String) -> DescribedGroup {
     if !call.rights.allow(ResourceType::Group, Operation::Describe, &group_id) {
         return refused(group_id, ErrorCode::GroupAuthorizationFailed, None);
     }
+    if group_id.is_empty() {
+        return refused(group_id, ErrorCode::InvalidGroupId, None);
+    }
     match call.state.groups.view(|groups| groups.describe_consumer(&group_id)) {
         Err(message) => refused(group_id, ErrorCode::GroupIdNotFound, Some(message)),
         Ok(group) => described(call, group).unwrap_or_else(|| {
@@ -220,7 +223,7 @@ fn described_member(call: &Call<'_>, described: ConsumerMemberDescription) -> Op
 fn assignment(call: &Call<'_>, partitions: &Partitions) -> Option<DescribedAssignment> {
     let mut topics = Vec::with_capacity(partitions.len());
     for (topic_id, indexes) in partitions {
-        let Some(topic_name) = name(call, *topic_id) else { continue };
+        let Some(topic_name) = topic_name(call, *topic_id) else { continue };
         if !call.rights.allow(ResourceType::Topic, Operation::Describe, &topic_name) {
             return None;
         }
@@ -234,6 +237,6 @@ fn assignment(call: &Call<'_>, partitions: &Partitions) -> Option<DescribedAssig
     Some(DescribedAssignment { topic_partitions: topics, ..DescribedAssignment::default() })
 }
 
-fn name(call: &Call<'_>, topic_id: Uuid) -> Option<String> {
+pub(crate) fn topic_name(call: &Call<'_>, topic_id: Uuid) -> Option<String> {
     call.state.catalog.by_id(topic_id).map(|topic| topic.name.to_string())
 }

@@ -1,18 +1,17 @@
 //! FindCoordinator, versions 0-6 (KIP-699 batches, KIP-932 share keys).
 //!
-//! This broker coordinates every group and every transaction. Share groups are not supported, and
-//! the answer says so at this first step, where every client reports it.
+//! This broker coordinates every group, every transaction and every share partition.
 
-use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
+use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 
-/// Kafka's numbers for the coordinators of a group, a transaction and a share group.
+/// Kafka's numbers for the coordinators of a group, a transaction and a share partition.
 const KEY_TYPE_GROUP: i8 = 0;
 const KEY_TYPE_TRANSACTION: i8 = 1;
 const KEY_TYPE_SHARE: i8 = 2;
@@ -59,23 +58,34 @@ pub(crate) fn handle(
     })
 }
 
+/// From this version on brokers ask for the coordinator of a share partition.
+const SHARE_SINCE: i16 = 6;
+
 fn check(call: &Call<'_>, key_type: i8, key: &str) -> Result<(), Refusal> {
+    let invalid = |message: &str| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     let (resource_type, operation, name) = match key_type {
         KEY_TYPE_GROUP => (ResourceType::Group, Operation::Describe, key),
         KEY_TYPE_TRANSACTION => (ResourceType::TransactionalId, Operation::Describe, key),
+        KEY_TYPE_SHARE if call.version < SHARE_SINCE => {
+            return invalid("this version knows no coordinator of share partitions");
+        }
         KEY_TYPE_SHARE => (ResourceType::Cluster, Operation::ClusterAction, CLUSTER_NAME),
-        _ => return Err(unsupported()),
+        _ => return invalid("there is no such type of coordinator"),
     };
     if !call.rights.allow(resource_type, operation, name) {
         return Err(denied(resource_type));
     }
-    match key_type {
-        KEY_TYPE_GROUP | KEY_TYPE_TRANSACTION => Ok(()),
-        _ => Err(unsupported()),
+    if key_type == KEY_TYPE_SHARE && !is_share_partition(key) {
+        return invalid("the key is not of the form group:topic id:partition");
     }
+    Ok(())
 }
 
-fn unsupported() -> Refusal {
-    let message = "share groups are not supported";
-    Refusal::new(ErrorCode::InvalidRequest, message)
+/// Whether the key is `group:topic id:partition`; the group may have colons too.
+fn is_share_partition(key: &str) -> bool {
+    let mut parts = key.rsplitn(3, ':');
+    let (partition, topic_id, group) = (parts.next(), parts.next(), parts.next());
+    partition.is_some_and(|it| it.parse::<i32>().is_ok())
+        && topic_id.is_some_and(|it| it.parse::<Uuid>().is_ok())
+        && group.is_some_and(|it| !it.trim().is_empty())
 }

@@ -28,6 +28,7 @@ pub(crate) mod offsets;
 pub(crate) mod produce;
 pub(crate) mod sasl;
 pub(crate) mod scram_credentials;
+pub(crate) mod share_groups;
 pub(crate) mod transactions;
 pub(crate) mod txn_offset_commit;
 pub(crate) mod write_txn_markers;

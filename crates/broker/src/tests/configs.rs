@@ -1,5 +1,6 @@
 //! Configuration: described, altered, refused.
 
+use moldau_coordinator::{AutoOffsetReset, IsolationLevel};
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use moldau_protocol::messages::describe_configs_response::{
@@ -351,7 +352,7 @@ fn a_group_has_a_configuration_that_outlives_a_restart() {
         let config = describe(world, GROUP, "readers", Some(&[key])).configs.remove(0);
         (config.value.unwrap(), config.config_source, config.config_type)
     };
-    assert_eq!(describe(&world, GROUP, "readers", None).configs.len(), 3);
+    assert_eq!(describe(&world, GROUP, "readers", None).configs.len(), 12);
     assert_eq!(shown(&world), ("45000".to_owned(), 5, 3));
     assert_eq!(alter(&world, SET, Some("50000")), ErrorCode::None);
     assert_eq!(alter(&world, SET, Some("70000")), ErrorCode::InvalidConfig);
@@ -364,4 +365,36 @@ fn a_group_has_a_configuration_that_outlives_a_restart() {
     assert_eq!(code(world.ask(&unknown).responses[0].error_code), ErrorCode::InvalidConfig);
     let unnamed = altering(GROUP, "", &[(SET, key, Some("50000"))]);
     assert_eq!(code(world.ask(&unnamed).responses[0].error_code), ErrorCode::InvalidRequest);
+}
+
+#[test]
+fn keys_of_share_groups_take_words_and_numbers() {
+    let world = World::new();
+    let set = |key: &str, value: &str| {
+        let request = altering(GROUP, "workers", &[(SET, key, Some(value))]);
+        code(world.ask(&request).responses[0].error_code)
+    };
+    let shown = |key: &str| {
+        let config = describe(&world, GROUP, "workers", Some(&[key])).configs.remove(0);
+        (config.value.unwrap(), config.config_source, config.config_type, config.synonyms.len())
+    };
+    let cases = [
+        ("share.auto.offset.reset", "latest", (2, 0), "by_duration:PT1H", "none"),
+        ("share.isolation.level", "read_uncommitted", (2, 0), "read_committed", "serializable"),
+        ("share.renew.acknowledge.enable", "true", (1, 0), "false", "no"),
+        ("share.record.lock.duration.ms", "30000", (3, 1), "15000", "14999"),
+        ("share.delivery.count.limit", "5", (3, 1), "2", "1"),
+        ("share.partition.max.record.locks", "2000", (3, 1), "4000", "4001"),
+    ];
+    for (key, default, (config_type, synonyms), value, wrong) in cases {
+        assert_eq!(shown(key), (default.to_owned(), 5, config_type, synonyms), "{key}");
+        assert_eq!(set(key, wrong), ErrorCode::InvalidConfig, "{key}");
+        assert_eq!(set(key, value), ErrorCode::None, "{key}");
+        assert_eq!(shown(key), (value.to_owned(), 8, config_type, synonyms + 1), "{key}");
+    }
+    let settings = world.state.groups.view(|groups| groups.share_settings("workers"));
+    assert_eq!(settings.auto_offset_reset, AutoOffsetReset::ByDuration(3_600_000));
+    assert_eq!(settings.isolation_level, IsolationLevel::ReadCommitted);
+    assert_eq!((settings.record_lock_duration_ms, settings.delivery_count_limit), (15_000, 2));
+    assert!(!settings.renew_acknowledge_enable);
 }

@@ -231,4 +231,5 @@ fn refusals_say_what_is_wrong() {
     request.server_assignor = Some("sticky".to_owned());
     assert_eq!(refused(&request), ErrorCode::UnsupportedAssignor);
     assert_eq!(refused(&joining("", &["orders"])), ErrorCode::InvalidRequest);
+    assert_eq!(code(described(&world, "").error_code), ErrorCode::InvalidGroupId);
 }

@@ -283,21 +283,27 @@ fn one_offset_of_a_group_can_be_deleted() {
 }
 
 #[test]
-fn broker_coordinates_only_groups_and_transactions() {
+fn broker_coordinates_everything() {
     let world = World::new();
-    let find = |key_type| -> Vec<Coordinator> {
+    let find = |version, key_type, keys: [&str; 2]| -> Vec<Coordinator> {
         let request = FindCoordinatorRequest {
             key_type,
-            coordinator_keys: vec!["a".to_owned(), "b".to_owned()],
+            coordinator_keys: keys.map(str::to_owned).to_vec(),
             ..FindCoordinatorRequest::default()
         };
-        world.ask(&request).coordinators
+        world.ask_in(version, &request).coordinators
     };
-    for found in [find(0), find(1)] {
+    let topic = unknown_id();
+    let shares = [format!("workers:{topic}:0"), format!("a:b:{topic}:7")];
+    let shares = [shares[0].as_str(), shares[1].as_str()];
+    for (key_type, keys) in [(0, ["a", "b"]), (1, ["a", "b"]), (2, shares)] {
+        let found = find(6, key_type, keys);
         assert!(found.iter().all(|it| (it.node_id, it.port) == (0, 9_092)));
-        assert_eq!((found[0].key.as_str(), found[1].key.as_str()), ("a", "b"));
+        assert_eq!((found[0].key.as_str(), found[1].key.as_str()), (keys[0], keys[1]));
     }
-    for refused in find(2) {
+    let group = format!(":{topic}:0");
+    let wrong = [find(6, 2, ["a", &group]), find(6, 2, ["a:b:0", "a:b"]), find(5, 2, shares)];
+    for refused in wrong.into_iter().flatten().chain(find(6, 3, ["a", "b"])) {
         assert_eq!(code(refused.error_code), ErrorCode::InvalidRequest);
         assert!(refused.error_message.is_some());
     }
