@@ -11,6 +11,7 @@ pub(super) mod malformed;
 mod offsets;
 mod records;
 mod security;
+mod share_groups;
 mod topics;
 mod transactions;
 
@@ -29,6 +30,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     configs::run(session)?;
     groups::run(session)?;
     offsets::run(session)?;
+    share_groups::run(session)?;
     transactions::run(session)?;
     cluster::run(session)?;
     security::run(session)?;
