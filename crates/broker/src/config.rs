@@ -9,6 +9,8 @@ use std::time::Duration;
 pub use moldau_coordinator::Config as GroupSettings;
 /// Settings of the groups of the consumer protocol.
 pub use moldau_coordinator::ConsumerConfig as ConsumerGroupSettings;
+/// Settings of share groups.
+pub use moldau_coordinator::ShareConfig as ShareGroupSettings;
 pub use moldau_coordinator::transactions::TransactionConfig as TransactionSettings;
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;
@@ -171,6 +173,30 @@ fn consumer_group_configs(config: &ConsumerGroupSettings) -> Vec<(&'static str, 
     ]
 }
 
+/// Settings of share groups under Kafka's names.
+fn share_group_configs(config: &ShareGroupSettings) -> Vec<(&'static str, String)> {
+    let mut configs = vec![
+        ("group.share.assignors", "simple".to_owned()),
+        ("group.share.max.size", config.group_size_max.to_string()),
+    ];
+    macro_rules! add {
+        ($name:literal $setting:ident $range:ident) => {
+            configs.extend([
+                (concat!("group.share.", $name), config.settings.$setting.to_string()),
+                (concat!("group.share.min.", $name), config.$range.start().to_string()),
+                (concat!("group.share.max.", $name), config.$range.end().to_string()),
+            ]);
+        };
+    }
+    add!("session.timeout.ms" session_timeout_ms session_timeout_ms_range);
+    add!("heartbeat.interval.ms" heartbeat_interval_ms heartbeat_interval_ms_range);
+    add!("assignment.interval.ms" assignment_interval_ms assignment_interval_ms_range);
+    add!("record.lock.duration.ms" record_lock_duration_ms record_lock_duration_ms_range);
+    add!("delivery.count.limit" delivery_count_limit delivery_count_limit_range);
+    add!("partition.max.record.locks" partition_max_record_locks partition_max_record_locks_range);
+    configs
+}
+
 impl Config {
     pub(crate) fn memory_plan(&self) -> MemoryPlan {
         MemoryPlan::new(self.memory_bytes, self.tail_cache_bytes)
@@ -214,7 +240,7 @@ impl Config {
             ("group.max.session.timeout.ms", groups.session_timeout_ms_max.to_string()),
             ("group.max.size", groups.group_size_max.to_string()),
             ("group.min.session.timeout.ms", groups.session_timeout_ms_min.to_string()),
-            ("group.coordinator.rebalance.protocols", "classic,consumer".to_owned()),
+            ("group.coordinator.rebalance.protocols", "classic,consumer,share".to_owned()),
             (
                 "listeners",
                 self.listeners.iter().map(ListenerConfig::url).collect::<Vec<_>>().join(","),
@@ -237,6 +263,7 @@ impl Config {
             ("transactional.id.expiration.ms", self.transactions.id_expiration_ms.to_string()),
         ];
         configs.extend(consumer_group_configs(&groups.consumer));
+        configs.extend(share_group_configs(&groups.share));
         if let Some(authorization) = &self.authorization {
             let users: Vec<_> = authorization.super_users.iter().map(ToString::to_string).collect();
             let allow = authorization.allow_everyone_if_no_acl_found.to_string();

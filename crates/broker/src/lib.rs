@@ -68,7 +68,7 @@ mod transaction_service;
 pub use authorizer::Decisions;
 pub use config::{
     Advertised, AuthorizationSettings, Config, ConsumerGroupSettings, GroupSettings,
-    ListenerConfig, STANDARD_AUTHORIZER, SaslListener, TransactionSettings,
+    ListenerConfig, STANDARD_AUTHORIZER, SaslListener, ShareGroupSettings, TransactionSettings,
 };
 pub use error::Error;
 pub use memory_plan::MEMORY_BYTES_MIN;

@@ -141,14 +141,14 @@ impl Reading {
             }
         });
         let kind = ConstGauge::new(0_i64).metric_type();
-        let help = "Consumer groups, by protocol and state";
+        let help = "Groups, by protocol and state";
         let mut family = encoder.encode_descriptor("groups", help, None, kind)?;
         for ((protocol, state), (groups, _)) in &counts {
             let gauge = ConstGauge::new(*groups);
             let labels = [("protocol", *protocol), ("state", *state)];
             gauge.encode(family.encode_family(&labels)?)?;
         }
-        let help = "Members of consumer groups, by protocol and state of their group";
+        let help = "Members of groups, by protocol and state of their group";
         let mut family = encoder.encode_descriptor("group_members", help, None, kind)?;
         for ((protocol, state), (_, members)) in &counts {
             let gauge = ConstGauge::new(*members);

@@ -2,6 +2,7 @@
 
 mod consumer_groups;
 mod file;
+mod share_groups;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -327,6 +328,7 @@ fn groups(file: &File) -> Result<GroupSettings, Problem> {
         offsets_retention_check_interval_ms: interval
             .map_or(defaults.offsets_retention_check_interval_ms, signed),
         consumer: consumer_groups::parse(file)?,
+        share: share_groups::parse(file)?,
         ..defaults
     })
 }

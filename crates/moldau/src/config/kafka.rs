@@ -145,11 +145,20 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         Unsupported("the broker has a fixed limit"),
     ),
     (&["fetch.max.bytes"], Unsupported("the broker has a fixed limit")),
-    (&["share.*", "group.share.*"], Meaningless("there are no share groups")),
+    (
+        &["share.*", "group.share.persister.*", "group.share.initialize.*"],
+        Meaningless("share groups are in the journal, not in a topic"),
+    ),
+    (
+        &["group.share.assignors", "group.share.assignor.offload.enable"],
+        Meaningless("share groups have one assignor, on the network threads"),
+    ),
+    (&["group.share.dlq.*"], Unsupported("share groups have no dead letter queue")),
+    (&["group.share.max.share.sessions"], Unsupported("the broker has a fixed limit")),
     (&["group.streams.*"], Meaningless("there are no streams groups")),
     (
         &["group.coordinator.*", "group.consumer.assignor.offload.enable"],
-        Meaningless("groups of both protocols are served, on the network threads"),
+        Meaningless("groups of all protocols are served, on the network threads"),
     ),
     (
         &["group.consumer.migration.policy"],

@@ -1,4 +1,4 @@
-//! Keys of groups of the consumer protocol, `group.consumer.*`.
+//! Keys of groups of the consumer protocol, `group.consumer.*`, and what such keys have in common.
 
 use std::ops::RangeInclusive;
 
@@ -8,10 +8,10 @@ use super::file::File;
 use super::within;
 use crate::config::problem::{At, Problem};
 
-/// The number of milliseconds that a key holds.
-struct Key<'a> {
-    name: &'static str,
-    value: &'a Option<At<u64>>,
+/// A key with its number.
+pub(super) struct Key<'a> {
+    pub(super) name: &'static str,
+    pub(super) value: &'a Option<At<u64>>,
 }
 
 impl Key<'_> {
@@ -24,13 +24,13 @@ impl Key<'_> {
 }
 
 /// A setting with what groups may set, and its default within that.
-fn setting(
-    least: i32,
+pub(super) fn setting(
+    bounds: RangeInclusive<i32>,
     [min, max, own]: [Key<'_>; 3],
     (range, default): (&RangeInclusive<i32>, i32),
 ) -> Result<(RangeInclusive<i32>, i32), Problem> {
-    let low = min.read(least..=i32::MAX, *range.start())?;
-    let high = max.read(least..=i32::MAX, *range.end())?;
+    let low = min.read(bounds.clone(), *range.start())?;
+    let high = max.read(bounds, *range.end())?;
     if low > high
         && let Some(at_fault) = min.value.as_ref().or(max.value.as_ref())
     {
@@ -47,7 +47,7 @@ pub(super) fn parse(file: &File) -> Result<ConsumerGroupSettings, Problem> {
         ($($name:literal $field:ident),*) => { [$(Key { name: $name, value: &file.$field }),*] };
     }
     (config.session_timeout_ms_range, config.settings.session_timeout_ms) = setting(
-        1,
+        1..=i32::MAX,
         keys![
             "group.consumer.min.session.timeout.ms" group_consumer_min_session_timeout_ms,
             "group.consumer.max.session.timeout.ms" group_consumer_max_session_timeout_ms,
@@ -56,7 +56,7 @@ pub(super) fn parse(file: &File) -> Result<ConsumerGroupSettings, Problem> {
         (&config.session_timeout_ms_range, config.settings.session_timeout_ms),
     )?;
     (config.heartbeat_interval_ms_range, config.settings.heartbeat_interval_ms) = setting(
-        1,
+        1..=i32::MAX,
         keys![
             "group.consumer.min.heartbeat.interval.ms" group_consumer_min_heartbeat_interval_ms,
             "group.consumer.max.heartbeat.interval.ms" group_consumer_max_heartbeat_interval_ms,
@@ -65,7 +65,7 @@ pub(super) fn parse(file: &File) -> Result<ConsumerGroupSettings, Problem> {
         (&config.heartbeat_interval_ms_range, config.settings.heartbeat_interval_ms),
     )?;
     (config.assignment_interval_ms_range, config.settings.assignment_interval_ms) = setting(
-        0,
+        0..=i32::MAX,
         keys![
             "group.consumer.min.assignment.interval.ms" group_consumer_min_assignment_interval_ms,
             "group.consumer.max.assignment.interval.ms" group_consumer_max_assignment_interval_ms,

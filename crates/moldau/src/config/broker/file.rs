@@ -125,6 +125,45 @@ file! {
     /// Milliseconds after which the topics of a regular expression are looked for again. Default
     /// 600000.
     "group.consumer.regex.refresh.interval.ms" => group_consumer_regex_refresh_interval_ms: u64,
+    /// Milliseconds without a heartbeat after which a member of a share group is put out. Default
+    /// 45000.
+    "group.share.session.timeout.ms" => group_share_session_timeout_ms: u64,
+    /// Shortest session timeout that a share group may set. Default 45000.
+    "group.share.min.session.timeout.ms" => group_share_min_session_timeout_ms: u64,
+    /// Longest session timeout that a share group may set. Default 60000.
+    "group.share.max.session.timeout.ms" => group_share_max_session_timeout_ms: u64,
+    /// Milliseconds between two heartbeats of a member of a share group. Default 5000.
+    "group.share.heartbeat.interval.ms" => group_share_heartbeat_interval_ms: u64,
+    /// Shortest heartbeat interval that a share group may set. Default 5000.
+    "group.share.min.heartbeat.interval.ms" => group_share_min_heartbeat_interval_ms: u64,
+    /// Longest heartbeat interval that a share group may set. Default 15000.
+    "group.share.max.heartbeat.interval.ms" => group_share_max_heartbeat_interval_ms: u64,
+    /// Least milliseconds between two target assignments of a share group. Default 1000.
+    "group.share.assignment.interval.ms" => group_share_assignment_interval_ms: u64,
+    /// Shortest assignment interval that a share group may set. Default 0.
+    "group.share.min.assignment.interval.ms" => group_share_min_assignment_interval_ms: u64,
+    /// Longest assignment interval that a share group may set. Default 15000.
+    "group.share.max.assignment.interval.ms" => group_share_max_assignment_interval_ms: u64,
+    /// Milliseconds that a member of a share group may work on a record. Default 30000.
+    "group.share.record.lock.duration.ms" => group_share_record_lock_duration_ms: u64,
+    /// Shortest lock duration that a share group may set. Default 15000.
+    "group.share.min.record.lock.duration.ms" => group_share_min_record_lock_duration_ms: u64,
+    /// Longest lock duration that a share group may set. Default 60000.
+    "group.share.max.record.lock.duration.ms" => group_share_max_record_lock_duration_ms: u64,
+    /// How often a record is delivered to a share group at most. Default 5.
+    "group.share.delivery.count.limit" => group_share_delivery_count_limit: u64,
+    /// Lowest limit of deliveries that a share group may set. Default 2.
+    "group.share.min.delivery.count.limit" => group_share_min_delivery_count_limit: u64,
+    /// Highest limit of deliveries that a share group may set. Default 10.
+    "group.share.max.delivery.count.limit" => group_share_max_delivery_count_limit: u64,
+    /// Records of one partition that a share group may have locked. Default 2000.
+    "group.share.partition.max.record.locks" => group_share_partition_max_record_locks: u64,
+    /// Lowest limit of locked records that a share group may set. Default 100.
+    "group.share.min.partition.max.record.locks" => group_share_min_partition_max_record_locks: u64,
+    /// Highest limit of locked records that a share group may set. Default 4000.
+    "group.share.max.partition.max.record.locks" => group_share_max_partition_max_record_locks: u64,
+    /// Members of one share group. Default 200.
+    "group.share.max.size" => group_share_max_size: usize,
     /// Longest metadata string of a commit for one partition in bytes. Default 4096.
     "offset.metadata.max.bytes" => offset_metadata_max_bytes: usize,
     /// Minutes until offsets expire after the last member has left their group. Default 10080.
