@@ -1,10 +1,10 @@
 //! Consumer groups, transactions and producer ids as pure state machines.
 //!
 //! [`Groups`] holds every group of one broker, classic ones, those of the consumer protocol
-//! (KIP-848) and share groups (KIP-932): membership, assignments, static members (KIP-345), committed offsets. It
-//! owns no clock, thread or socket: each call carries the
-//! time in milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has
-//! to wait leaves its [`Token`] behind, which comes out with the reply in a later step.
+//! (KIP-848) and share groups (KIP-932): membership, assignments, static members (KIP-345),
+//! committed offsets. It owns no clock, thread or socket: each call carries the time in
+//! milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has to wait
+//! leaves its [`Token`] behind, which comes out with the reply in a later step.
 //!
 //! # Layout
 //!

@@ -151,8 +151,11 @@ mod tests {
         before: &BTreeMap<String, Partitions>,
     ) -> BTreeMap<String, Partitions> {
         let names = names(subscriptions.len());
+        let sizes = (0..).zip(sizes);
+        let sizes =
+            sizes.filter(|(number, _)| subscriptions.iter().any(|topics| topics.contains(number)));
         let sizes: BTreeMap<Uuid, i32> =
-            (0..).zip(sizes).map(|(number, size)| (topic(number), *size)).collect();
+            sizes.map(|(number, size)| (topic(number), *size)).collect();
         let members = names.iter().zip(subscriptions).map(|(name, topics)| MemberTopics {
             id: name,
             instance_id: None,

@@ -387,7 +387,8 @@ fn oversized_commit_is_refused_alone() {
 fn oversized_record_fails_one_request() {
     let world = World::new();
     let config = coordinator::Config { record_bytes_max: usize::MAX, ..Default::default() };
-    let groups = GroupService::start(coordinator::Groups::new(config, 1, NOW_MS), NOW_MS);
+    let groups = coordinator::Groups::new(config, 1, NOW_MS);
+    let groups = GroupService::start(groups, NOW_MS, Box::new(|_group_id| {}));
     let ask = |group: &str, partitions: i32| {
         let partitions = (0..partitions).map(|partition| coordinator::PartitionCommit {
             partition,

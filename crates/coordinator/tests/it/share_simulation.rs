@@ -33,7 +33,7 @@ fn random_lives_keep_the_promises_of_share_groups() {
             (sum(|it| it.moves), sum(|it| it.restarts), sum(|it| it.fenced));
         assert!(moves > 10 * count, "{moves} assignments");
         assert!(restarts > count, "{restarts} restarts");
-        assert!(fenced > count, "{fenced} members fenced");
+        assert!(fenced > count / 2, "{fenced} members fenced");
     }
 }
 
@@ -113,7 +113,7 @@ impl Simulation {
         match self.rng.u8(..100) {
             0..60 => self.beat(index),
             60..70 => {
-                let ms = self.rng.i64(1..20_000);
+                let ms = self.rng.i64(1..40_000);
                 self.world.pass(ms);
             }
             70..76 => {
