@@ -125,7 +125,8 @@ fn other_protocols(session: &mut Session) -> Result<()> {
         "RetentionTimeMs": -1, "Topics": [topic(session, ORDERS, &one)?]});
     session.ask(ApiKey::OffsetCommit, &case("an offset"), &commit)?;
     let partitions = topic(session, ORDERS, &json!({"PartitionIndexes": [0]}))?;
-    let fetch = json!({"GroupId": SHARED, "Topics": [partitions],
+    let fetch = json!({"GroupId": SHARED,
+        "Topics": [{"Name": ORDERS, "PartitionIndexes": [0]}],
         "Groups": [{"GroupId": SHARED, "Topics": [partitions]}]});
     session.ask(ApiKey::OffsetFetch, &case("a partition"), &fetch)?;
     let delete = json!({"GroupId": SHARED,
