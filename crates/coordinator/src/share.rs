@@ -25,6 +25,8 @@ use crate::timers::{Timer, Timers};
 pub(crate) const JOIN_EPOCH: i32 = 0;
 /// Epoch of a member that leaves.
 pub(crate) const LEAVE_EPOCH: i32 = -1;
+/// Epoch of a group before its first member, as in Kafka.
+const INITIAL_EPOCH: i32 = 1;
 
 /// A share group. It lives until an administrator deletes it.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl ShareGroup {
     pub(crate) fn new(id: String) -> Self {
         Self {
             id,
-            epoch: 0,
+            epoch: INITIAL_EPOCH,
             target_epoch: 0,
             target_timestamp_ms: 0,
             target: BTreeMap::new(),

@@ -57,7 +57,7 @@ pub(super) fn ask_about_share_groups(world: &World) {
         request.rack_id = Some("rack".to_owned());
         request
     }) {
-        assert_eq!((code(answer.error_code), answer.member_epoch), (ErrorCode::None, 1));
+        assert_eq!((code(answer.error_code), answer.member_epoch), (ErrorCode::None, 2));
         assert!(answer.assignment.is_some(), "{version}");
     }
     for (version, answer) in each(world, |_| staying("stranger", 5)) {
@@ -79,14 +79,14 @@ fn a_member_joins_is_described_and_leaves() {
     let world = World::new();
     let orders = world.create("orders", 3);
     let joined = world.ask(&joining("a", &["orders"]));
-    assert_eq!((code(joined.error_code), joined.member_epoch), (ErrorCode::None, 1));
+    assert_eq!((code(joined.error_code), joined.member_epoch), (ErrorCode::None, 2));
     assert_eq!((joined.member_id.as_deref(), joined.heartbeat_interval_ms), (Some("a"), 5_000));
     assert_eq!(assigned(&joined), [(orders, vec![0, 1, 2])]);
     let group = described(&world, WORKERS);
     assert_eq!((group.group_state.as_str(), group.assignor_name.as_str()), ("Stable", "simple"));
-    assert_eq!((group.group_epoch, group.assignment_epoch), (1, 1));
+    assert_eq!((group.group_epoch, group.assignment_epoch), (2, 2));
     let member = &group.members[0];
-    assert_eq!((member.member_id.as_str(), member.member_epoch), ("a", 1));
+    assert_eq!((member.member_id.as_str(), member.member_epoch), ("a", 2));
     assert_eq!((member.client_id.as_str(), member.client_host.as_str()), (CLIENT_ID, "/127.0.0.1"));
     assert_eq!(member.subscribed_topic_names, ["orders"]);
     let topic = &member.assignment.topic_partitions[0];
@@ -131,7 +131,7 @@ fn members_survive_a_restart_and_deleted_groups_do_not() {
     world.ask(&joining("a", &["orders"]));
     world.state.checkpoint().expect("a checkpoint");
     let world = world.restarted();
-    let kept = world.ask(&staying("a", 1));
+    let kept = world.ask(&staying("a", 2));
     assert_eq!((code(kept.error_code), kept.assignment), (ErrorCode::None, None));
     world.ask(&staying("a", -1));
     assert_eq!(deleted(&world, WORKERS), ErrorCode::None);

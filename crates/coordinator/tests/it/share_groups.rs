@@ -22,17 +22,17 @@ fn a_member_gets_all_partitions_and_a_second_one_half() {
     let orders = world.topics.put("orders", 4);
     let (mut a, mut b) = (Member::new("a", &["orders"]), Member::new("b", &["orders"]));
     let reply = a.beat(&mut world);
-    assert_eq!((reply.error, reply.member_epoch), (ErrorCode::None, 1));
+    assert_eq!((reply.error, reply.member_epoch), (ErrorCode::None, 2));
     assert_eq!((reply.member_id.as_str(), reply.heartbeat_interval_ms), ("a", 5_000));
     assert_eq!(a.assigned, [(orders, [0, 1, 2, 3].into())].into());
     world.pass(INTERVAL_MS);
-    assert_eq!(b.beat(&mut world).member_epoch, 2);
+    assert_eq!(b.beat(&mut world).member_epoch, 3);
     let before = a.assigned.clone();
     let reply = world.send(&a.brief());
     let assigned = reply.assignment.expect("the assignment changed");
-    assert_eq!((reply.member_epoch, count(&assigned), count(&b.assigned)), (2, 2, 2));
+    assert_eq!((reply.member_epoch, count(&assigned), count(&b.assigned)), (3, 2, 2));
     assert!(assigned[&orders].is_subset(&before[&orders]));
-    assert_eq!(world.send(&a.at(2).brief()).assignment, None, "nothing changed");
+    assert_eq!(world.send(&a.at(3).brief()).assignment, None, "nothing changed");
 }
 
 #[test]
@@ -57,11 +57,11 @@ fn a_member_that_comes_early_waits_for_the_next_target() {
     let (mut a, mut b) = (Member::new("a", &["orders"]), Member::new("b", &["orders"]));
     a.beat(&mut world);
     let reply = b.beat(&mut world);
-    assert_eq!((reply.member_epoch, count(&b.assigned)), (1, 0));
+    assert_eq!((reply.member_epoch, count(&b.assigned)), (2, 0));
     let group = world.describe();
-    assert_eq!((group.epoch, group.target_epoch), (2, 1));
+    assert_eq!((group.epoch, group.target_epoch), (3, 2));
     world.pass(INTERVAL_MS);
-    assert_eq!(b.beat(&mut world).member_epoch, 2);
+    assert_eq!(b.beat(&mut world).member_epoch, 3);
     assert_eq!(count(&b.assigned), 1);
 }
 
@@ -74,7 +74,7 @@ fn the_topics_of_a_group_are_followed() {
     world.pass(INTERVAL_MS);
     world.topics.put("orders", 3);
     let later = world.topics.put("later", 1);
-    assert_eq!(member.beat(&mut world).member_epoch, 2);
+    assert_eq!(member.beat(&mut world).member_epoch, 3);
     assert_eq!(member.assigned, [(orders, [0, 1, 2].into()), (later, [0].into())].into());
     world.pass(INTERVAL_MS);
     world.topics.remove("orders");
@@ -109,7 +109,7 @@ fn requests_are_checked_as_by_kafka() {
     assert_eq!(code(full.clone()), ErrorCode::None);
     assert_eq!(code(brief("b", 1)), ErrorCode::UnknownMemberId);
     assert_eq!(code(brief("b", -1)), ErrorCode::UnknownMemberId);
-    assert_eq!(code(brief("a", 2)), ErrorCode::FencedMemberEpoch);
+    assert_eq!(code(brief("a", 3)), ErrorCode::FencedMemberEpoch);
     let long = ShareHeartbeat { member_id: "m".repeat(40_000), ..full.clone() };
     assert_eq!(code(long), ErrorCode::PolicyViolation);
 }
@@ -124,11 +124,11 @@ fn only_the_epoch_before_is_forgiven() {
         world.pass(INTERVAL_MS);
         world.topics.put("orders", partitions);
     }
-    assert_eq!(member.epoch, 3);
-    assert_eq!(world.send(&member.at(2).brief()).member_epoch, 4);
-    assert_eq!(world.send(&member.at(3).brief()).member_epoch, 4, "its answer may be lost");
-    assert_eq!(world.send(&member.at(2).brief()).error, ErrorCode::FencedMemberEpoch);
-    assert_eq!(world.send(&member.at(0).full()).member_epoch, 4, "it may always rejoin");
+    assert_eq!(member.epoch, 4);
+    assert_eq!(world.send(&member.at(3).brief()).member_epoch, 5);
+    assert_eq!(world.send(&member.at(4).brief()).member_epoch, 5, "its answer may be lost");
+    assert_eq!(world.send(&member.at(3).brief()).error, ErrorCode::FencedMemberEpoch);
+    assert_eq!(world.send(&member.at(0).full()).member_epoch, 5, "it may always rejoin");
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn a_member_leaves_or_is_put_out_and_the_group_stays() {
     world.pass(1);
     let group = world.describe();
     assert_eq!((group.state, group.members.len()), (GroupState::Empty, 0));
-    assert_eq!((group.epoch, group.target_epoch), (4, 4));
+    assert_eq!((group.epoch, group.target_epoch), (5, 5));
     world.pass(8 * 24 * 60 * 60 * 1_000);
     assert_eq!(world.groups.share_state(GROUP), Some(GroupState::Empty), "it never expires");
-    assert_eq!(a.at(0).beat(&mut world).member_epoch, 5);
+    assert_eq!(a.at(0).beat(&mut world).member_epoch, 6);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_group_is_deleted_once_it_is_empty() {
     assert_eq!(delete(&mut world), ErrorCode::None);
     world.restart(false);
     assert_eq!(world.groups.share_state(GROUP), None);
-    assert_eq!(member.at(0).beat(&mut world).member_epoch, 1, "a new group begins anew");
+    assert_eq!(member.at(0).beat(&mut world).member_epoch, 2, "a new group begins anew");
 }
 
 /// What other protocols ask of a share group, and the other way round.
@@ -283,7 +283,7 @@ fn a_heartbeat_that_changes_nothing_writes_nothing() {
     world.send(&member.brief());
     member.beat(&mut world);
     assert_eq!(world.records.len(), written);
-    assert!(matches!(&world.records[0], GroupRecord::ShareChanged(change) if change.epoch == 1));
+    assert!(matches!(&world.records[0], GroupRecord::ShareChanged(change) if change.epoch == 2));
     assert!(world.topics.by_name("orders").is_some());
 }
 

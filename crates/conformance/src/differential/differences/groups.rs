@@ -54,6 +54,21 @@ pub(super) const ROWS: &[Difference] = &[
         fields: &[("Topics.Partitions", "0", ""), ("Groups.Topics.Partitions", "0", "")],
         reason: ONCE,
     },
+    Difference {
+        api: ApiKey::ShareGroupHeartbeat,
+        cases: &["a first member of a topic"],
+        versions: (1, 1),
+        fields: &[("Assignment.TopicPartitions", "", "<id of orders>")],
+        reason: "a member gets partitions with its first heartbeat; Kafka first stores a state of \
+                 each, and assigns it with a later heartbeat",
+    },
+    Difference {
+        api: ApiKey::ShareGroupDescribe,
+        cases: &["a group twice"],
+        versions: (1, 1),
+        fields: &[("Groups", "shared", "")],
+        reason: ONCE,
+    },
 ];
 
 const ONCE: &str = "a name given twice is answered once, to bound the response";

@@ -59,14 +59,14 @@ fn life(session: &mut Session) -> Result<()> {
     };
     ask(session, "a first member", &join(SHARED, "a", &[ABSENT]))?;
     ask(session, "a member that joins again", &join(SHARED, "a", &[ABSENT]))?;
-    ask(session, "a member that stays", &stay(SHARED, "a", 1))?;
+    ask(session, "a member that stays", &stay(SHARED, "a", 2))?;
     ask(session, "the epoch before", &stay(SHARED, "a", 0))?;
-    ask(session, "a coming epoch", &stay(SHARED, "a", 2))?;
+    ask(session, "a coming epoch", &stay(SHARED, "a", 3))?;
     ask(session, "an unknown member", &stay(SHARED, "b", 1))?;
     ask(session, "a leave of an unknown member", &stay(SHARED, "b", -1))?;
-    let rack = with(&stay(SHARED, "a", 1), "RackId", json!("rack"));
+    let rack = with(&stay(SHARED, "a", 2), "RackId", json!("rack"));
     ask(session, "a rack", &rack)?;
-    let same = with(&join(SHARED, "a", &[ABSENT]), "MemberEpoch", json!(1));
+    let same = with(&join(SHARED, "a", &[ABSENT]), "MemberEpoch", json!(2));
     ask(session, "the same topics", &same)?;
     ask(session, "a first member of a topic", &join("with-topic", "a", &[ORDERS]))?;
     ask(session, "a classic group", &join("described", "a", &[ABSENT]))?;
