@@ -26,6 +26,7 @@
 //! | `record` | what is written durably, and its binary form |
 //! | `subscription` | topics of the consumer protocol's member metadata |
 //! | `timers` | deadlines of one group |
+//! | `share_partitions` | what share groups do with the records of partitions |
 //! | `transactions` | transactional ids, open transactions and their end |
 //! | `producer_ids` | producer ids in durable blocks |
 //!
@@ -65,6 +66,7 @@ mod request;
 mod share;
 mod share_assignor;
 mod share_config;
+pub mod share_partitions;
 mod share_record;
 mod step;
 mod subscription;

@@ -11,6 +11,8 @@ mod rejoining;
 mod restart;
 mod seeds;
 mod share_groups;
+mod share_partition_records;
+mod share_partition_simulation;
 mod share_simulation;
 mod share_world;
 mod simulation;

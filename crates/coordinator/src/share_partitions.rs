@@ -1,0 +1,320 @@
+//! Share groups' deliveries as a pure state machine (KIP-932): which records of a partition a group
+//! has in flight, who holds them, and what became of them. Membership is not its subject.
+//!
+//! # Layout
+//!
+//! | module | subject |
+//! |---|---|
+//! | `partition` | one partition: deliveries, locks, the start offset |
+//! | `acknowledge` | what members say of the records they hold |
+//! | `record` | what is written durably, and its binary form |
+//!
+//! # Driving it
+//!
+//! [`Shares::apply`] all stored records. Afterwards, for a change that must survive, write the
+//! [`ShareRecord`] and then apply it. Deliveries ([`Shares::acquire`]) and longer locks
+//! ([`Shares::renew`]) are not stored: after a restart the records are available again. When
+//! [`Shares::due`] names a partition, locks of it may have ended: [`Shares::expire`].
+//!
+//! # Invariants
+//!
+//! - A record has one holder at a time, and is not delivered once it is acknowledged or archived.
+//! - A record is delivered at most as often as the settings say.
+//! - Replaying the records of all changes gives the same state, but for deliveries under way.
+//! - A partition has at most as many records in flight as the settings say, and two entries for
+//!   each.
+
+mod acknowledge;
+mod partition;
+mod record;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use moldau_protocol::{ErrorCode, Uuid};
+
+pub use acknowledge::Acknowledgement;
+pub use partition::SharePartition;
+pub use record::{Changes, ShareKey, ShareRecord, StoredRun, StoredState};
+
+/// Partitions of all share groups that have a state: each takes some hundred bytes, and more while
+/// records are in flight.
+pub const SHARE_PARTITIONS_MAX: usize = 500_000;
+
+/// What a group may do with the records of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliverySettings {
+    /// How long a member holds records: `share.record.lock.duration.ms`.
+    pub lock_duration_ms: i64,
+    /// How often a record is delivered: `share.delivery.count.limit`.
+    pub deliveries_max: i16,
+    /// Records of a partition in flight: `share.partition.max.record.locks`.
+    pub locks_max: i64,
+}
+
+impl Default for DeliverySettings {
+    fn default() -> Self {
+        Self { lock_duration_ms: 30_000, deliveries_max: 5, locks_max: 2_000 }
+    }
+}
+
+impl DeliverySettings {
+    /// What becomes of a record that was delivered so often, and is not done with.
+    fn released(&self, deliveries: i16) -> StoredState {
+        match deliveries < self.deliveries_max {
+            true => StoredState::Available,
+            false => StoredState::Archived,
+        }
+    }
+}
+
+/// What was read of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched<'a> {
+    /// The offset that was read from.
+    pub offset: i64,
+    /// The batches in the order of their offsets, the first of which may begin before the offset.
+    /// The log has nothing between them.
+    pub batches: &'a [FetchedBatch],
+}
+
+/// One batch of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchedBatch {
+    /// The first offset.
+    pub first: i64,
+    /// The last offset.
+    pub last: i64,
+    /// False for markers and for what was aborted.
+    pub is_delivered: bool,
+}
+
+/// How records are chosen (KIP-1206).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcquireMode {
+    /// Batches stay whole, so that a member may get more records than it asks for.
+    BatchOptimized,
+    /// A member gets no more records than it asks for.
+    RecordLimit,
+}
+
+/// How much a member wants.
+#[derive(Clone, Copy, Debug)]
+pub struct AcquireLimits {
+    /// How records are chosen.
+    pub mode: AcquireMode,
+    /// So many records.
+    pub records_max: i64,
+    /// Records that are listed as one range, if batches allow it.
+    pub batch_size: i64,
+}
+
+/// Records that a member holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acquired {
+    /// The first offset.
+    pub first: i64,
+    /// The last offset.
+    pub last: i64,
+    /// Which delivery this is.
+    pub deliveries: i16,
+}
+
+/// What acknowledgements mean, once they are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// To be written and applied.
+    pub record: Option<ShareRecord>,
+    /// Records whose locks begin anew, for [`Shares::renew`].
+    pub renewed: Vec<(i64, i64)>,
+}
+
+/// The share partitions of a broker.
+#[derive(Debug, Default)]
+pub struct Shares {
+    partitions: BTreeMap<ShareKey, SharePartition>,
+    /// When locks of a partition may end.
+    checks: BTreeSet<(i64, ShareKey)>,
+}
+
+impl Shares {
+    /// A partition that a group has read.
+    pub fn get(&self, key: &ShareKey) -> Option<&SharePartition> {
+        self.partitions.get(key)
+    }
+
+    /// The partitions that a group has read.
+    pub fn of_group(&self, group_id: &str) -> impl Iterator<Item = (&ShareKey, &SharePartition)> {
+        let first =
+            ShareKey { group_id: group_id.into(), topic_id: Uuid::ZERO, partition: i32::MIN };
+        let from = self.partitions.range(first..);
+        from.take_while(move |(key, _)| *key.group_id == *group_id)
+    }
+
+    /// Partitions that have a state.
+    pub fn len(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// Whether no partition has a state.
+    pub fn is_empty(&self) -> bool {
+        self.partitions.is_empty()
+    }
+
+    /// The record that makes a partition begin at an offset, with nothing in flight. `is_initial`
+    /// says that the offset is the group's first, and not one that somebody chose.
+    pub fn place(&self, key: ShareKey, start: i64, is_initial: bool) -> Option<ShareRecord> {
+        let has_room =
+            self.partitions.len() < SHARE_PARTITIONS_MAX || self.partitions.contains_key(&key);
+        let state = Changes { start: start.max(0), runs: Vec::new() };
+        has_room.then_some(ShareRecord::Placed { key, is_initial, state })
+    }
+
+    /// Gives a member records of what was read of a partition.
+    pub fn acquire(
+        &mut self,
+        now_ms: i64,
+        key: &ShareKey,
+        member: &Arc<str>,
+        fetched: &Fetched<'_>,
+        limits: AcquireLimits,
+        settings: &DeliverySettings,
+    ) -> Vec<Acquired> {
+        let acquired = self.with(key, |it| it.acquire(now_ms, member, fetched, limits, settings));
+        acquired.unwrap_or_default()
+    }
+
+    /// Decides what a member says of the records it holds: all of it or nothing.
+    ///
+    /// # Errors
+    /// `INVALID_RECORD_STATE` for a record that the member does not hold, `INVALID_REQUEST` for one
+    /// that was never delivered, `UNKNOWN_TOPIC_OR_PARTITION` where nothing was.
+    pub fn acknowledge(
+        &self,
+        key: &ShareKey,
+        member: &str,
+        acknowledgements: &[Acknowledgement],
+        settings: &DeliverySettings,
+    ) -> Result<Acknowledged, ErrorCode> {
+        let partition = self.get(key).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        let decided = acknowledge::decide(partition, member, acknowledgements, settings)?;
+        let record = decided.changes.map(|changes| changed(key, changes));
+        Ok(Acknowledged { record, renewed: decided.renewed })
+    }
+
+    /// Makes locks begin anew.
+    pub fn renew(
+        &mut self,
+        now_ms: i64,
+        key: &ShareKey,
+        renewed: &[(i64, i64)],
+        settings: &DeliverySettings,
+    ) {
+        if !renewed.is_empty() {
+            self.with(key, |partition| partition.renew(now_ms, renewed, settings));
+        }
+    }
+
+    /// What it means for a partition that a member is gone.
+    pub fn release(&self, key: &ShareKey, member: &str) -> Option<ShareRecord> {
+        Some(changed(key, self.get(key)?.release(member)?))
+    }
+
+    /// When [`Shares::due`] names a partition next.
+    pub fn next_deadline(&self) -> Option<i64> {
+        self.checks.first().map(|(at_ms, _)| *at_ms)
+    }
+
+    /// A partition that is to be looked at.
+    pub fn due(&self, now_ms: i64) -> Option<ShareKey> {
+        let (at_ms, key) = self.checks.first()?;
+        (*at_ms <= now_ms).then(|| key.clone())
+    }
+
+    /// What it means for a partition that locks ended. Once it is applied, or if it is nothing,
+    /// [`Shares::checked`] ends the look.
+    pub fn expire(
+        &self,
+        now_ms: i64,
+        key: &ShareKey,
+        settings: &DeliverySettings,
+    ) -> Option<ShareRecord> {
+        Some(changed(key, self.get(key)?.expire(now_ms, settings)?))
+    }
+
+    /// A partition was looked at, and is next when the first of its locks ends.
+    pub fn checked(&mut self, key: &ShareKey) {
+        self.with(key, SharePartition::reschedule);
+    }
+
+    /// The log of a partition begins at this offset.
+    pub fn log_starts_at(&mut self, key: &ShareKey, offset: i64) {
+        self.with(key, |partition| partition.move_start(offset));
+    }
+
+    /// Applies a record that is written.
+    pub fn apply(&mut self, record: ShareRecord) {
+        match record {
+            ShareRecord::Placed { key, is_initial, state } => {
+                self.remove(&key);
+                let mut partition = SharePartition::starting_at(state.start);
+                if !is_initial {
+                    partition.apply(&state);
+                }
+                self.partitions.insert(key, partition);
+            }
+            // Of a partition that is not there, it was written behind the end of the group.
+            ShareRecord::Changed { key, changes } => {
+                self.with(&key, |partition| partition.apply(&changes));
+            }
+            ShareRecord::Removed { group_id, topic_id } => {
+                let known = self.of_group(&group_id).map(|(key, _)| key.clone());
+                let gone = known.filter(|key| topic_id.is_none_or(|id| key.topic_id == id));
+                gone.collect::<Vec<_>>().iter().for_each(|key| self.remove(key));
+            }
+        }
+    }
+
+    /// Forgets the partitions of topics that do not exist.
+    pub fn retain_topics(&mut self, exists: impl Fn(Uuid) -> bool) {
+        let gone = self.partitions.keys().filter(|key| !exists(key.topic_id)).cloned();
+        gone.collect::<Vec<_>>().iter().for_each(|key| self.remove(key));
+    }
+
+    /// The records that make the same state.
+    pub fn snapshot(&self) -> impl Iterator<Item = ShareRecord> {
+        self.partitions.iter().map(|(key, partition)| ShareRecord::Placed {
+            key: key.clone(),
+            is_initial: partition.is_initial(),
+            state: partition.stored(),
+        })
+    }
+
+    fn remove(&mut self, key: &ShareKey) {
+        if let Some(partition) = self.partitions.remove(key)
+            && let Some(at_ms) = partition.check_at_ms()
+        {
+            self.checks.remove(&(at_ms, key.clone()));
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        key: &ShareKey,
+        step: impl FnOnce(&mut SharePartition) -> T,
+    ) -> Option<T> {
+        let partition = self.partitions.get_mut(key)?;
+        let before = partition.check_at_ms();
+        let stepped = step(partition);
+        let after = partition.check_at_ms();
+        if before != after {
+            before.map(|at_ms| self.checks.remove(&(at_ms, key.clone())));
+            after.map(|at_ms| self.checks.insert((at_ms, key.clone())));
+        }
+        Some(stepped)
+    }
+}
+
+fn changed(key: &ShareKey, changes: Changes) -> ShareRecord {
+    ShareRecord::Changed { key: key.clone(), changes }
+}
