@@ -19,6 +19,7 @@ pub(crate) use crate::config::DURABLE_WITHIN;
 use crate::config::ListenerConfig;
 use crate::error::Refusal;
 use crate::rights::Rights;
+use crate::share_session::ConnectionId;
 use crate::state::State;
 
 /// An answer that takes time.
@@ -52,6 +53,8 @@ pub(crate) struct Call<'a> {
     pub(crate) admission: Cell<Option<Admission>>,
     /// Whom memory for the request is given to: its connection.
     pub(crate) memory: &'a MemoryAccount,
+    /// The connection itself.
+    pub(crate) connection: ConnectionId,
 }
 
 /// Where clients reach the broker.

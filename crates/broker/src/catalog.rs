@@ -135,6 +135,7 @@ impl Topics {
             MetadataRecord::Group(_)
             | MetadataRecord::ProducerIds(_)
             | MetadataRecord::Transaction(_)
+            | MetadataRecord::Share(_)
             | MetadataRecord::AclsChanged { .. }
             | MetadataRecord::ScramCredentialsChanged(_) => {}
         }

@@ -32,6 +32,7 @@ use crate::error::Error;
 use crate::rights::Access;
 use crate::scram_credentials::ScramMechanism;
 use crate::security::Security;
+use crate::share_session::ConnectionId;
 use crate::state::State;
 
 /// What the connections of a listener share.
@@ -165,6 +166,13 @@ pub(crate) struct ClientService {
     local: SocketAddr,
     admission: AdmissionState,
     memory: MemoryAccount,
+    connection: ConnectionId,
+}
+
+impl Drop for ClientService {
+    fn drop(&mut self) {
+        self.entrance.state.disconnected(self.connection);
+    }
 }
 
 /// How far the next frame is on its way to be admitted.
@@ -186,8 +194,9 @@ impl ClientService {
         let principal = principal.unwrap_or_else(Principal::anonymous);
         let sasl = terms.sasl.as_ref().map(|server| SaslSession::new(Arc::clone(server)));
         let access = access(&entrance.state, &principal, peer);
+        let connection = entrance.state.share_sessions.connect();
         let (entrance, admission) = (Arc::clone(entrance), AdmissionState::Idle);
-        Self { entrance, terms, sasl, access, peer, local, admission, memory }
+        Self { entrance, terms, sasl, access, peer, local, admission, memory, connection }
     }
 
     /// Answers what belongs to SASL and refuses what has to wait for it; `None` for a request that
@@ -341,6 +350,7 @@ impl Service for ClientService {
             now_ms: wall_clock_ms(),
             admission,
             memory: &self.memory,
+            connection: self.connection,
         };
         dispatch::dispatch(site, frame)
     }

@@ -19,6 +19,7 @@ use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Served, answer, encoded};
 use crate::config::ListenerConfig;
 use crate::rights::{Access, Right, Rights};
+use crate::share_session::ConnectionId;
 use crate::state::State;
 
 /// One row of the table.
@@ -145,6 +146,16 @@ static APIS: &[Api] = apis! {
         typed!(ShareGroupHeartbeatRequest, api::share_groups::heartbeat);
     ShareGroupDescribe 1..=1 [Group Describe, Topic Describe]
         typed!(ShareGroupDescribeRequest, api::share_groups::describe);
+    ShareFetch 1..=2 [Group Read, Topic Read]
+        api::share_fetch::serve;
+    ShareAcknowledge 1..=2 [Group Read, Topic Read]
+        typed!(ShareAcknowledgeRequest, api::share_acknowledge::handle);
+    DescribeShareGroupOffsets 0..=1 [Group Describe, Topic Describe]
+        typed!(DescribeShareGroupOffsetsRequest, api::share_group_offsets::describe);
+    AlterShareGroupOffsets 0..=0 [Group Read, Topic Read]
+        typed!(AlterShareGroupOffsetsRequest, api::share_group_offsets::alter);
+    DeleteShareGroupOffsets 0..=0 [Group Delete, Topic Read]
+        typed!(DeleteShareGroupOffsetsRequest, api::share_group_offsets::delete);
 };
 
 /// The APIs and versions that are served.
@@ -196,6 +207,7 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         now_ms: site.now_ms,
         admission: Cell::new(site.admission),
         memory: site.memory,
+        connection: site.connection,
     };
     (api.serve)(&call, &header, body)
 }
@@ -211,6 +223,7 @@ pub(crate) struct CallSite<'a> {
     pub(crate) now_ms: i64,
     pub(crate) admission: Option<Admission>,
     pub(crate) memory: &'a MemoryAccount,
+    pub(crate) connection: ConnectionId,
 }
 
 fn typed<Q: Request>(

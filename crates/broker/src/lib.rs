@@ -56,6 +56,8 @@ mod rights;
 mod scram_credentials;
 mod security;
 mod server;
+mod share_service;
+mod share_session;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@
 //!                      salt bytes16, stored key bytes16, server key bytes16) each
 //!                      | deleted count u32, then (user str16, mechanism u8) each
 //! 9 transaction        the coordinator's own record, to the end
+//! 10 share partition   the coordinator's own record, to the end
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
 //! acls = count u32, then (resource type u8, pattern type u8, name str16, principal str16,
 //!        host str16, operation u8, permission u8) each, in Kafka's numbers; bytes16 as str16
@@ -55,6 +56,8 @@ pub(crate) enum MetadataRecord {
     ScramCredentialsChanged(ScramChanges),
     /// A record of the transaction coordinator.
     Transaction(Vec<u8>),
+    /// A record of a share group's partitions.
+    Share(Vec<u8>),
 }
 
 impl MetadataRecord {
@@ -107,6 +110,10 @@ impl MetadataRecord {
                 out.extend_from_slice(&[9, 0]);
                 out.extend_from_slice(record);
             }
+            Self::Share(record) => {
+                out.extend_from_slice(&[10, 0]);
+                out.extend_from_slice(record);
+            }
         }
         out
     }
@@ -139,6 +146,7 @@ impl MetadataRecord {
             7 => Self::AclsChanged { created: fields.acls()?, deleted: fields.acls()? },
             8 => Self::ScramCredentialsChanged(fields.scram_changes()?),
             9 => Self::Transaction(std::mem::take(&mut fields.0).to_vec()),
+            10 => Self::Share(std::mem::take(&mut fields.0).to_vec()),
             other => return Err(format!("metadata record of unknown kind {other}")),
         };
         match fields.0.len() {

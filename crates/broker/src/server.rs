@@ -177,6 +177,10 @@ impl Broker {
             state.transactions.run_timer(&state.stores()).await;
         })?;
         let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "the timer of share groups", move || async move {
+            state.shares.run_timer(&state.storage, &state.groups).await;
+        })?;
+        let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of retention", move || async move {
             retention::run(&state).await;
         })?;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, ProducerIds};
+use moldau_coordinator::share_partitions::{ShareRecord, Shares};
 use moldau_coordinator::transactions::{TransactionRecord, Transactions};
 use moldau_coordinator::{GroupRecord, Groups};
 use moldau_net::MemoryBudget;
@@ -21,6 +22,8 @@ use crate::group_service::GroupService;
 use crate::metadata_record::{GROUP_HEADER_BYTES, MetadataRecord};
 use crate::partition_runs::PartitionRuns;
 use crate::security::Security;
+use crate::share_service::{self, ShareService};
+use crate::share_session::{ConnectionId, ShareMember, ShareSessions, TopicPartition};
 use crate::transaction_service::{Stores, TransactionService};
 
 /// Topics, groups, sessions and the journal of one broker.
@@ -35,6 +38,8 @@ pub(crate) struct State {
     pub(crate) sessions: FetchSessions,
     pub(crate) groups: GroupService,
     pub(crate) transactions: TransactionService,
+    pub(crate) shares: Arc<ShareService>,
+    pub(crate) share_sessions: ShareSessions,
     pub(crate) security: Arc<Security>,
     pub(crate) partition_runs: PartitionRuns,
     pub(crate) counters: Counters,
@@ -59,6 +64,7 @@ pub(crate) struct Restored {
     pub(crate) catalog: Catalog,
     pub(crate) groups: Groups,
     pub(crate) transactions: Transactions,
+    pub(crate) shares: Shares,
     pub(crate) security: Security,
     pub(crate) producer_ids: ProducerIds,
 }
@@ -78,6 +84,7 @@ impl Restored {
         };
         Self {
             transactions: Transactions::new(transactions),
+            shares: Shares::default(),
             catalog: Catalog::new(config.topic_defaults.clone()),
             groups: Groups::new(groups, fastrand::u64(..), now_ms),
             security: Security::new(config),
@@ -93,6 +100,10 @@ impl Restored {
         match MetadataRecord::decode(bytes)? {
             MetadataRecord::Group(record) => {
                 let record = GroupRecord::decode(&record).map_err(|error| error.to_string())?;
+                if let GroupRecord::GroupDeleted { group_id } = &record {
+                    let (group_id, topic_id) = (group_id.as_str().into(), None);
+                    self.shares.apply(ShareRecord::Removed { group_id, topic_id });
+                }
                 self.groups.replay(record);
                 Ok(())
             }
@@ -105,6 +116,11 @@ impl Restored {
                 let record =
                     TransactionRecord::decode(&record).map_err(|error| error.to_string())?;
                 self.transactions.apply(record);
+                Ok(())
+            }
+            MetadataRecord::Share(record) => {
+                let record = ShareRecord::decode(&record).map_err(|error| error.to_string())?;
+                self.shares.apply(record);
                 Ok(())
             }
             record @ (MetadataRecord::AclsChanged { .. }
@@ -126,13 +142,23 @@ impl Restored {
 
 impl State {
     /// Takes over what was restored.
-    pub(crate) fn new(config: Config, storage: Storage, restored: Restored, now_ms: i64) -> Self {
+    pub(crate) fn new(
+        config: Config,
+        storage: Storage,
+        mut restored: Restored,
+        now_ms: i64,
+    ) -> Self {
         for log in storage.logs() {
             if let Some(topic) = restored.catalog.by_id(Uuid::from_bytes(log.id().topic.0)) {
                 topic.logs.restore(log);
             }
         }
-        let groups = GroupService::start(restored.groups, now_ms, Box::new(|_group_id| {}));
+        // What was written behind the deletion of a topic has no meaning.
+        restored.shares.retain_topics(|id| restored.catalog.by_id(id).is_some());
+        let shares = Arc::new(ShareService::start(restored.shares, now_ms));
+        let of_groups = Arc::clone(&shares);
+        let on_deleted = Box::new(move |group_id: &str| of_groups.group_deleted(group_id));
+        let groups = GroupService::start(restored.groups, now_ms, on_deleted);
         let transactions = TransactionService::start(restored.transactions, now_ms);
         let memory = MemoryBudget::new(config.memory_plan().budget);
         Self {
@@ -144,6 +170,8 @@ impl State {
             sessions: FetchSessions::default(),
             groups,
             transactions,
+            shares,
+            share_sessions: ShareSessions::default(),
             security: Arc::new(restored.security),
             partition_runs: PartitionRuns::default(),
             counters: Counters::default(),
@@ -252,17 +280,53 @@ impl State {
         self.transactions.with_snapshot(|transactions| {
             self.catalog.with_snapshot(|topics| {
                 self.groups.with_snapshot(|groups| {
-                    self.security.with_snapshot(|security| {
-                        let producer_ids = lock(&self.producer_ids);
-                        let block = producer_ids.ids.snapshot().map(block_record);
-                        writer.begin();
-                        let records = topics.into_iter().chain(groups).chain(security).chain(block);
-                        let records = records.chain(transactions);
-                        records.for_each(|record| writer.metadata(&record.encode()));
+                    self.shares.with_snapshot(|shares| {
+                        self.security.with_snapshot(|security| {
+                            let producer_ids = lock(&self.producer_ids);
+                            let block = producer_ids.ids.snapshot().map(block_record);
+                            writer.begin();
+                            let records = topics.into_iter().chain(groups).chain(shares);
+                            let records = records.chain(security).chain(block);
+                            let records = records.chain(transactions);
+                            records.for_each(|record| writer.metadata(&record.encode()));
+                        });
                     });
                 });
             });
         });
+    }
+
+    /// Ends the share sessions of a connection. Records that their members hold are available
+    /// again.
+    pub(crate) fn disconnected(&self, connection: ConnectionId) {
+        for (member, partitions) in self.share_sessions.disconnected(connection) {
+            if let Err(refusal) = self.release(&member, partitions) {
+                let problem = refusal.message;
+                tracing::warn!(problem, "records of a share group stay locked for a while");
+            }
+        }
+    }
+
+    /// Takes back the records that a member of a share group holds. It holds once the returned
+    /// position is durable.
+    ///
+    /// # Errors
+    /// A journal that takes nothing; locks of what is not taken back end by themselves.
+    pub(crate) fn release(
+        &self,
+        member: &ShareMember,
+        partitions: impl IntoIterator<Item = TopicPartition>,
+    ) -> Result<Option<Lsn>, Refusal> {
+        let settings = self.groups.view(|groups| groups.share_settings(&member.group_id));
+        let settings = share_service::delivery_settings(&settings);
+        let mut written = None;
+        for partition in partitions {
+            let key = member.key(partition);
+            let released =
+                self.shares.release(&self.storage, &key, &member.member_id, &settings)?;
+            written = written.max(released);
+        }
+        Ok(written)
     }
 }
 

@@ -25,6 +25,7 @@ mod packing;
 mod produce;
 mod requests;
 mod restart;
+mod share_deliveries;
 mod share_groups;
 mod space;
 mod topics;

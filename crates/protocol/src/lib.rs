@@ -39,6 +39,7 @@ pub mod produce;
 mod random;
 mod reader;
 mod segments;
+pub mod share_fetch;
 mod software;
 mod tagged;
 #[cfg(test)]

@@ -97,6 +97,7 @@ fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid
     let name =
         state.catalog.by_id(id).ok_or_else(|| refused(catalog::unknown_id(id)))?.name.clone();
     let deleted = state.catalog.delete(&state.storage, &state.groups, id).map_err(refused)?;
+    state.shares.topic_deleted(id);
     Ok((name.to_string(), id, deleted))
 }
 

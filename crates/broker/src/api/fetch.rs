@@ -8,7 +8,7 @@
 //! then all are read again whenever one has moved, until `max_wait_ms` is over. Unlike in Kafka, an
 //! ACL that changes meanwhile holds for what is read then.
 
-mod gathering;
+pub(crate) mod gathering;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

@@ -55,6 +55,7 @@ fn record() -> impl Strategy<Value = MetadataRecord> {
         any::<Vec<u8>>().prop_map(MetadataRecord::Group),
         any::<Vec<u8>>().prop_map(MetadataRecord::ProducerIds),
         any::<Vec<u8>>().prop_map(MetadataRecord::Transaction),
+        any::<Vec<u8>>().prop_map(MetadataRecord::Share),
         (acls(), acls())
             .prop_map(|(created, deleted)| MetadataRecord::AclsChanged { created, deleted }),
         scram_changes().prop_map(MetadataRecord::ScramCredentialsChanged),
@@ -79,6 +80,7 @@ proptest! {
                 MetadataRecord::Group(_)
                     | MetadataRecord::ProducerIds(_)
                     | MetadataRecord::Transaction(_)
+                    | MetadataRecord::Share(_)
             );
         prop_assert!(shorter.is_err() || runs_to_end);
     }

@@ -590,11 +590,11 @@ fn the_levels_of_groups_and_transactions_are_finalized_features() {
     };
     for version in [3, 4, 5] {
         let told = world.ask_in(version, &request);
-        let finalized = &told.finalized_features;
-        let levels: Vec<_> =
-            finalized.iter().map(|it| (it.name.as_str(), it.max_version_level)).collect();
-        assert_eq!(levels, [("group.version", 1), ("transaction.version", 2)]);
+        let levels = told.finalized_features.iter();
+        let levels: Vec<_> = levels.map(|it| (it.name.as_str(), it.max_version_level)).collect();
+        let expected = [("group.version", 1), ("share.version", 1), ("transaction.version", 2)];
+        assert_eq!(levels, expected);
         assert!(told.finalized_features_epoch >= 0, "clients pass over what has no epoch");
-        assert_eq!(told.supported_features.len(), if version >= 4 { 2 } else { 0 });
+        assert_eq!(told.supported_features.len(), if version >= 4 { 3 } else { 0 });
     }
 }

@@ -45,6 +45,7 @@ use super::acls::ask_about_security;
 use super::consumer_groups::ask_about_consumer_groups;
 use super::requests::{commit, creatable, create, fetch, fetch_topic, join, list_offsets, produce};
 use super::requests::{fetch_topic_id, pairs, sync};
+use super::share_deliveries::ask_about_share_deliveries;
 use super::share_groups::ask_about_share_groups;
 use super::transactions::ask_about_transactions;
 use super::world::{NOW_MS, World, batch, code, unknown_id};
@@ -146,6 +147,7 @@ pub(super) fn ask_everything(world: &World) {
     ask_for_groups(world);
     ask_about_consumer_groups(world);
     ask_about_share_groups(world);
+    ask_about_share_deliveries(world, orders);
     ask_for_offsets(world, orders);
     ask_for_changes(world);
     ask_about_security(world);

@@ -190,6 +190,7 @@ impl World {
             access: access.as_ref(),
             now_ms,
             admission: self.state.storage.admit(frame.len()),
+            connection: self.state.share_sessions.connect(),
             memory: &self.state.memory.account(),
         };
         // Timers of a handler belong to the runtime, as they do on a network thread.

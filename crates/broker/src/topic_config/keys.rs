@@ -122,10 +122,10 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
             "false",
             &[],
             Form::Boolean,
-            "Whether share groups may write undeliverable records to the topic. Share groups are \
-             not supported; only false is accepted.",
+            "Whether share groups may write undeliverable records to the topic. Dead-letter queues \
+             are not supported; only false is accepted.",
         ),
-        "not supported: there are no share groups, so only false is accepted",
+        "not supported: there are no dead-letter queues, so only false is accepted",
     ),
     key(
         "file.delete.delay.ms",

@@ -16,31 +16,31 @@ use crate::fetch_session::{FetchPartition, Noteworthy, TopicRef};
 const COLD_READS_MAX: usize = 8;
 
 /// What the logs gave.
-pub(super) struct Gathered {
-    pub(super) partitions: Vec<Served>,
-    pub(super) bytes: usize,
+pub(crate) struct Gathered {
+    pub(crate) partitions: Vec<Served>,
+    pub(crate) bytes: usize,
     /// Memory that the records keep in use.
-    pub(super) memory: usize,
+    pub(crate) memory: usize,
     /// Bytes that count towards the least that is waited for.
-    pub(super) available: usize,
-    pub(super) has_error: bool,
+    pub(crate) available: usize,
+    pub(crate) has_error: bool,
 }
 
 /// One partition of an answer.
-pub(super) struct Served {
-    pub(super) topic: TopicRef,
-    pub(super) fetched: FetchedPartition,
-    pub(super) noteworthy: Noteworthy,
+pub(crate) struct Served {
+    pub(crate) topic: TopicRef,
+    pub(crate) fetched: FetchedPartition,
+    pub(crate) noteworthy: Noteworthy,
     /// As many bytes as there are, up to those that the partition is allowed: whole batches may be
     /// less, where one more has no room.
     available: usize,
     /// Memory that the records keep in use.
-    memory: usize,
+    pub(crate) memory: usize,
 }
 
 /// Partitions in the order of the request. Reads that wait for the disk are under way together, up
 /// to a number; what follows the first of them is settled after it.
-pub(super) struct Gathering<'a> {
+pub(crate) struct Gathering<'a> {
     bytes_max: usize,
     /// Memory that all of it may take, reads under way included.
     memory_max: usize,
@@ -75,7 +75,7 @@ enum Open<'a> {
 
 impl<'a> Gathering<'a> {
     /// Of answers with so many bytes that take so much memory at most.
-    pub(super) fn new(
+    pub(crate) fn new(
         (bytes_max, memory_max): (usize, usize),
         isolation: Isolation,
         partitions: usize,
@@ -95,7 +95,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    pub(super) fn add(&mut self, served: Served) {
+    pub(crate) fn add(&mut self, served: Served) {
         if self.open.is_empty() {
             self.gathered.add(served);
         } else {
@@ -105,7 +105,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    pub(super) async fn read(&mut self, asked: &'a FetchPartition, log: Arc<Log>) {
+    pub(crate) async fn read(&mut self, asked: &'a FetchPartition, log: Arc<Log>) {
         if let Some(served) = diverged(asked, &log) {
             return self.add(served);
         }
@@ -182,13 +182,13 @@ impl<'a> Gathering<'a> {
     }
 
     /// Whether there is too little memory for the first batch.
-    pub(super) fn is_stuck(&self) -> bool {
+    pub(crate) fn is_stuck(&self) -> bool {
         self.needed.is_some()
     }
 
     /// Waits for the reads under way, and returns all there is, or the memory that the first batch
     /// needs where that is more than there may be.
-    pub(super) async fn finish(mut self) -> Result<Gathered, usize> {
+    pub(crate) async fn finish(mut self) -> Result<Gathered, usize> {
         self.settle().await;
         self.needed.map_or(Ok(self.gathered), Err)
     }
@@ -254,7 +254,7 @@ fn diverged(asked: &FetchPartition, log: &Arc<Log>) -> Option<Served> {
 }
 
 /// There is nothing but the offset 0, at which the first record will be.
-pub(super) fn serve_unwritten(asked: &FetchPartition, isolation: Isolation) -> Served {
+pub(crate) fn serve_unwritten(asked: &FetchPartition, isolation: Isolation) -> Served {
     if asked.fetch_offset == 0 {
         let read = Read {
             batches: Vec::new(),
@@ -334,7 +334,7 @@ fn is_unknown(code: ErrorCode) -> bool {
     )
 }
 
-pub(super) fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
+pub(crate) fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
     let data = PartitionData {
         partition_index: asked.partition,
         error_code: code.into(),

@@ -1,0 +1,293 @@
+//! DescribeShareGroupOffsets 0-1, AlterShareGroupOffsets 0, DeleteShareGroupOffsets 0 (KIP-932,
+//! KIP-1226 lag): where share groups are.
+//!
+//! Differs from Kafka: a group that does not exist is not made by an alteration, and only
+//! partitions that a group has read are listed.
+
+use std::collections::BTreeMap;
+
+use moldau_coordinator::GroupState;
+use moldau_coordinator::share_partitions::{ShareKey, SharePartition};
+use moldau_protocol::messages::alter_share_group_offsets_response::{
+    AlterShareGroupOffsetsResponsePartition, AlterShareGroupOffsetsResponseTopic,
+};
+use moldau_protocol::messages::delete_share_group_offsets_response as delete_response;
+use moldau_protocol::messages::describe_share_group_offsets_request as describe_request;
+use moldau_protocol::messages::describe_share_group_offsets_response::{
+    DescribeShareGroupOffsetsResponseGroup, DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+};
+use moldau_protocol::messages::{
+    AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse, DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+};
+use moldau_protocol::{ErrorCode, Uuid};
+use moldau_storage::Lsn;
+
+use crate::authorizer::{Operation, ResourceType};
+use crate::call::{Call, Outcome, once_durable};
+use crate::catalog::{self, Topic};
+use crate::config::{DURABLE_WITHIN, LEADER_EPOCH};
+use crate::error::{Refusal, denied};
+
+/// An offset, or a lag, that is not known.
+const UNKNOWN: i64 = -1;
+
+pub(crate) fn describe(
+    call: &Call<'_>,
+    request: DescribeShareGroupOffsetsRequest,
+) -> Outcome<DescribeShareGroupOffsetsResponse> {
+    let groups = request.groups.into_iter().map(|group| describe_group(call, group));
+    Outcome::Now(DescribeShareGroupOffsetsResponse {
+        groups: groups.collect(),
+        ..DescribeShareGroupOffsetsResponse::default()
+    })
+}
+
+fn describe_group(
+    call: &Call<'_>,
+    asked: describe_request::DescribeShareGroupOffsetsRequestGroup,
+) -> DescribeShareGroupOffsetsResponseGroup {
+    let group_id = asked.group_id;
+    if !call.rights.allow(ResourceType::Group, Operation::Describe, &group_id) {
+        let refusal = denied(ResourceType::Group);
+        return DescribeShareGroupOffsetsResponseGroup {
+            group_id,
+            error_code: refusal.code.into(),
+            error_message: Some(refusal.message),
+            ..DescribeShareGroupOffsetsResponseGroup::default()
+        };
+    }
+    let topics = match asked.topics {
+        Some(topics) => {
+            let described = topics
+                .into_iter()
+                .map(|topic| describe_topic(call, &group_id, topic.topic_name, topic.partitions));
+            described.collect()
+        }
+        None => describe_all(call, &group_id),
+    };
+    DescribeShareGroupOffsetsResponseGroup {
+        group_id,
+        topics,
+        ..DescribeShareGroupOffsetsResponseGroup::default()
+    }
+}
+
+fn describe_all(call: &Call<'_>, group_id: &str) -> Vec<DescribeShareGroupOffsetsResponseTopic> {
+    let mut known: BTreeMap<Uuid, Vec<i32>> = BTreeMap::new();
+    call.state.shares.view(|shares| {
+        for (key, _) in shares.of_group(group_id) {
+            known.entry(key.topic_id).or_default().push(key.partition);
+        }
+    });
+    let shown = known.into_iter().filter_map(|(topic_id, partitions)| {
+        let name = call.state.catalog.by_id(topic_id)?.name.to_string();
+        let may = call.rights.show(ResourceType::Topic, Operation::Describe, &name);
+        may.then(|| describe_topic(call, group_id, name, partitions))
+    });
+    shown.collect()
+}
+
+fn describe_topic(
+    call: &Call<'_>,
+    group_id: &str,
+    topic_name: String,
+    partitions: Vec<i32>,
+) -> DescribeShareGroupOffsetsResponseTopic {
+    let topic = visible(call, &topic_name, Operation::Describe);
+    let described = partitions.into_iter().map(|partition_index| {
+        let partition = DescribeShareGroupOffsetsResponsePartition {
+            partition_index,
+            start_offset: UNKNOWN,
+            lag: UNKNOWN,
+            ..DescribeShareGroupOffsetsResponsePartition::default()
+        };
+        match &topic {
+            Ok(Some(topic)) => describe_partition(call, group_id, topic, partition),
+            Ok(None) => partition,
+            Err(refusal) => DescribeShareGroupOffsetsResponsePartition {
+                error_code: refusal.code.into(),
+                error_message: Some(refusal.message.clone()),
+                ..partition
+            },
+        }
+    });
+    let partitions = described.collect();
+    let topic_id = topic.ok().flatten().map_or(Uuid::ZERO, |topic| topic.id);
+    DescribeShareGroupOffsetsResponseTopic {
+        topic_name,
+        topic_id,
+        partitions,
+        ..DescribeShareGroupOffsetsResponseTopic::default()
+    }
+}
+
+fn describe_partition(
+    call: &Call<'_>,
+    group_id: &str,
+    topic: &Topic,
+    partition: DescribeShareGroupOffsetsResponsePartition,
+) -> DescribeShareGroupOffsetsResponsePartition {
+    let index = partition.partition_index;
+    let key = ShareKey { group_id: group_id.into(), topic_id: topic.id, partition: index };
+    let position = |known: &SharePartition| (known.start(), known.done(), known.is_initial());
+    let known = call.state.shares.view(|shares| shares.get(&key).map(position));
+    // Until something is said of its records, a group has no offset to show.
+    let Some((start_offset, done, false)) = known else { return partition };
+    let end = topic.logs.find(index).map_or(0, |log| log.high_watermark());
+    DescribeShareGroupOffsetsResponsePartition {
+        start_offset,
+        leader_epoch: LEADER_EPOCH,
+        lag: (end - start_offset - done).max(0),
+        ..partition
+    }
+}
+
+/// The topic of a name that the client may use so; `None` if there is none.
+fn visible(
+    call: &Call<'_>,
+    name: &str,
+    operation: Operation,
+) -> Result<Option<std::sync::Arc<Topic>>, Refusal> {
+    match call.rights.allow(ResourceType::Topic, operation, name) {
+        true => Ok(call.state.catalog.by_name(name)),
+        false => Err(denied(ResourceType::Topic)),
+    }
+}
+
+/// Whether the offsets of a group may be changed.
+fn changeable(call: &Call<'_>, group_id: &str, operation: Operation) -> Result<(), Refusal> {
+    if !call.rights.allow(ResourceType::Group, operation, group_id) {
+        return Err(denied(ResourceType::Group));
+    }
+    if group_id.is_empty() {
+        return Err(Refusal::new(ErrorCode::InvalidGroupId, "the group has no id"));
+    }
+    match call.state.groups.view(|groups| groups.share_state(group_id)) {
+        Some(GroupState::Empty) => Ok(()),
+        Some(_) => Err(Refusal::new(ErrorCode::NonEmptyGroup, "the group has members")),
+        None => Err(Refusal::new(ErrorCode::GroupIdNotFound, "there is no such share group")),
+    }
+}
+
+pub(crate) fn alter(
+    call: &Call<'_>,
+    request: AlterShareGroupOffsetsRequest,
+) -> Outcome<AlterShareGroupOffsetsResponse> {
+    if let Err(refusal) = changeable(call, &request.group_id, Operation::Read) {
+        return Outcome::Now(AlterShareGroupOffsetsResponse {
+            error_code: refusal.code.into(),
+            error_message: Some(refusal.message),
+            ..AlterShareGroupOffsetsResponse::default()
+        });
+    }
+    let mut last = None;
+    let mut responses = Vec::with_capacity(request.topics.len());
+    for asked in request.topics {
+        let topic = visible(call, &asked.topic_name, Operation::Read);
+        let mut partitions = Vec::with_capacity(asked.partitions.len());
+        for partition in asked.partitions {
+            let place = (partition.partition_index, partition.start_offset);
+            let altered = topic.as_ref().map_err(Refusal::clone).and_then(|topic| {
+                let unknown = || catalog::unknown_name(&asked.topic_name);
+                let topic = topic.as_ref().filter(|topic| topic.has(place.0));
+                alter_one(call, &request.group_id, topic.ok_or_else(unknown)?, place)
+            });
+            let (code, message) = match altered {
+                Ok(lsn) => {
+                    last = last.max(Some(lsn));
+                    (ErrorCode::None, None)
+                }
+                Err(refusal) => (refusal.code, Some(refusal.message)),
+            };
+            partitions.push(AlterShareGroupOffsetsResponsePartition {
+                partition_index: place.0,
+                error_code: code.into(),
+                error_message: message,
+                ..AlterShareGroupOffsetsResponsePartition::default()
+            });
+        }
+        responses.push(AlterShareGroupOffsetsResponseTopic {
+            topic_id: topic.ok().flatten().map_or(Uuid::ZERO, |topic| topic.id),
+            topic_name: asked.topic_name,
+            partitions,
+            ..AlterShareGroupOffsetsResponseTopic::default()
+        });
+    }
+    let response =
+        AlterShareGroupOffsetsResponse { responses, ..AlterShareGroupOffsetsResponse::default() };
+    let Some(lsn) = last else { return Outcome::Now(response) };
+    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+        Ok(()) => response,
+        Err(refusal) => AlterShareGroupOffsetsResponse {
+            error_code: refusal.code.into(),
+            error_message: Some(refusal.message),
+            ..AlterShareGroupOffsetsResponse::default()
+        },
+    })
+}
+
+fn alter_one(
+    call: &Call<'_>,
+    group_id: &str,
+    topic: &Topic,
+    (partition, start_offset): (i32, i64),
+) -> Result<Lsn, Refusal> {
+    let key = ShareKey { group_id: group_id.into(), topic_id: topic.id, partition };
+    call.state.shares.alter(&call.state.storage, key, start_offset)
+}
+
+pub(crate) fn delete(
+    call: &Call<'_>,
+    request: DeleteShareGroupOffsetsRequest,
+) -> Outcome<DeleteShareGroupOffsetsResponse> {
+    if let Err(refusal) = changeable(call, &request.group_id, Operation::Delete) {
+        return Outcome::Now(DeleteShareGroupOffsetsResponse {
+            error_code: refusal.code.into(),
+            error_message: Some(refusal.message),
+            ..DeleteShareGroupOffsetsResponse::default()
+        });
+    }
+    let mut last = None;
+    let mut responses = Vec::with_capacity(request.topics.len());
+    for asked in request.topics {
+        let topic = visible(call, &asked.topic_name, Operation::Read);
+        let (state, group_id) = (call.state, &request.group_id);
+        let deleted = topic.clone().and_then(|topic| {
+            let unknown = || catalog::unknown_name(&asked.topic_name);
+            let topic_id = topic.ok_or_else(unknown)?.id;
+            let removed = state.shares.remove(&state.storage, group_id, topic_id)?;
+            removed.ok_or_else(|| {
+                let message = "the group has no offsets of the topic";
+                Refusal::new(ErrorCode::UnknownTopicOrPartition, message)
+            })
+        });
+        let (code, message) = match deleted {
+            Ok(lsn) => {
+                last = last.max(Some(lsn));
+                (ErrorCode::None, None)
+            }
+            Err(refusal) => (refusal.code, Some(refusal.message)),
+        };
+        responses.push(delete_response::DeleteShareGroupOffsetsResponseTopic {
+            topic_id: topic.ok().flatten().map_or(Uuid::ZERO, |topic| topic.id),
+            topic_name: asked.topic_name,
+            error_code: code.into(),
+            error_message: message,
+            ..delete_response::DeleteShareGroupOffsetsResponseTopic::default()
+        });
+    }
+    let response =
+        DeleteShareGroupOffsetsResponse { responses, ..DeleteShareGroupOffsetsResponse::default() };
+    let Some(lsn) = last else { return Outcome::Now(response) };
+    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+        Ok(()) => response,
+        Err(refusal) => DeleteShareGroupOffsetsResponse {
+            error_code: refusal.code.into(),
+            error_message: Some(refusal.message),
+            ..DeleteShareGroupOffsetsResponse::default()
+        },
+    })
+}
