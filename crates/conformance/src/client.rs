@@ -55,6 +55,8 @@ pub enum Scenario {
     Transactions,
     /// Groups of the consumer protocol: members come and go, static ones, patterns, configurations.
     ConsumerProtocol,
+    /// Share groups: records are accepted, released, rejected, renewed; offsets.
+    ShareGroups,
     /// Kafka Streams loses its local state and restores it from a changelog.
     Streams,
     /// Kafka Streams with `exactly_once_v2`, whose process is killed.
@@ -65,7 +67,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -78,6 +80,7 @@ impl Scenario {
         Self::Compacted,
         Self::Transactions,
         Self::ConsumerProtocol,
+        Self::ShareGroups,
         Self::Streams,
         Self::StreamsExactlyOnce,
         Self::LargeTopic,
@@ -94,6 +97,7 @@ impl Scenario {
             Self::Compacted => "compacted",
             Self::Transactions => "transactions",
             Self::ConsumerProtocol => "kip-848",
+            Self::ShareGroups => "kip-932",
             Self::Streams => "streams",
             Self::StreamsExactlyOnce => "streams-exactly-once",
             Self::LargeTopic => "large-topic",
@@ -109,7 +113,9 @@ impl Scenario {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
             Self::ConsumerProtocol => matches!(library, Library::Java | Library::Librdkafka),
-            Self::Streams | Self::StreamsExactlyOnce | Self::LargeTopic => library == Library::Java,
+            Self::ShareGroups | Self::Streams | Self::StreamsExactlyOnce | Self::LargeTopic => {
+                library == Library::Java
+            }
             _ => true,
         }
     }

@@ -24,6 +24,8 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(150);
 const TOPICS: &str = "org.apache.kafka.tools.TopicCommand";
 const CONFIGS: &str = "org.apache.kafka.tools.ConfigCommand";
 const GROUPS: &str = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
+const SHARE_GROUPS: &str = "org.apache.kafka.tools.consumer.group.ShareGroupCommand";
+const CONSOLE_SHARE_CONSUMER: &str = "org.apache.kafka.tools.consumer.ConsoleShareConsumer";
 const OFFSETS: &str = "org.apache.kafka.tools.GetOffsetShell";
 const DELETE_RECORDS: &str = "org.apache.kafka.tools.DeleteRecordsCommand";
 const CONSOLE_PRODUCER: &str = "org.apache.kafka.tools.ConsoleProducer";
@@ -47,6 +49,8 @@ pub enum Family {
     Groups,
     /// kafka-consumer-groups with a group of the consumer protocol, and kafka-configs with one.
     ConsumerProtocol,
+    /// kafka-share-groups and kafka-console-share-consumer.
+    ShareGroups,
     /// kafka-get-offsets and kafka-delete-records.
     Records,
     /// kafka-console-producer and kafka-console-consumer.
@@ -67,6 +71,7 @@ impl Family {
             Self::LogDirs => "log-dirs",
             Self::Groups => "groups",
             Self::ConsumerProtocol => "groups-848",
+            Self::ShareGroups => "groups-932",
             Self::Records => "records",
             Self::Console => "console",
             Self::ApiVersions => "api-versions",
@@ -108,6 +113,7 @@ impl<'a> Tools<'a> {
             Family::LogDirs => self.log_dirs()?,
             Family::Groups => self.groups()?,
             Family::ConsumerProtocol => self.consumer_protocol()?,
+            Family::ShareGroups => self.share_groups()?,
             Family::Records => self.records()?,
             Family::Console => self.console()?,
             Family::ApiVersions => self.api_versions()?,
@@ -263,6 +269,39 @@ impl<'a> Tools<'a> {
         let row = format!("Deletion of requested consumer groups ('{group}') was successful");
         self.shows("it is deleted", &deleted, &row);
         let listed = self.tool(GROUPS, &["--list"])?;
+        self.lacks("a deleted group is not listed", &listed, group);
+        Ok(())
+    }
+
+    fn share_groups(&mut self) -> Result<()> {
+        let group = self.topic;
+        self.create_topic(1)?;
+        let entity = ["--entity-type", "groups", "--entity-name", group];
+        let reset = ["--alter", "--add-config", "share.auto.offset.reset=earliest"];
+        let altered = self.tool(CONFIGS, &[&reset[..], &entity].concat())?;
+        self.shows("a config of the group is set", &altered, "Completed updating config");
+        self.produce("a:1\nb:2\nc:3\n")?;
+        let read = ["--topic", group, "--group", group, "--max-messages", "3"];
+        let consumed = self.tool(CONSOLE_SHARE_CONSUMER, &read)?;
+        self.check("a group reads", consumed.stdout.contains('3'), &consumed.explanation());
+        let listed = self.tool(SHARE_GROUPS, &["--list"])?;
+        self.shows("the group is listed", &listed, group);
+        let described = self.tool(SHARE_GROUPS, &["--describe", "--group", group])?;
+        self.has_row("its offset is shown", &described, &[group, group, "0", "3"]);
+        let state = self.tool(SHARE_GROUPS, &["--describe", "--group", group, "--state"])?;
+        self.shows("it is empty", &state, "Empty");
+        let whole = ["--reset-offsets", "--group", group, "--topic", group];
+        let to = ["--to-earliest", "--execute"];
+        let reset = self.tool(SHARE_GROUPS, &[&whole[..], &to].concat())?;
+        self.has_row("its offset is reset", &reset, &[group, group, "0", "0"]);
+        let again = self.tool(CONSOLE_SHARE_CONSUMER, &read)?;
+        self.check("it reads again", again.stdout.contains('1'), &again.explanation());
+        let deleted =
+            self.tool(SHARE_GROUPS, &["--delete-offsets", "--group", group, "--topic", group])?;
+        self.check("its offsets are deleted", deleted.success(), &deleted.explanation());
+        let deleted = self.tool(SHARE_GROUPS, &["--delete", "--group", group])?;
+        self.shows("it is deleted", &deleted, "successful");
+        let listed = self.tool(SHARE_GROUPS, &["--list"])?;
         self.lacks("a deleted group is not listed", &listed, group);
         Ok(())
     }

@@ -60,6 +60,7 @@ public final class ConformanceClient {
             case "admin" -> client.admin();
             case "offsets" -> client.offsets();
             case "kip-848" -> new ConsumerProtocol(client, args[2]).run();
+            case "kip-932" -> new ShareGroups(client, args[2]).run();
             case "transactions" -> new Transactions(client, args[2]).run();
             case "compacted" -> new CompactedTopic(client, args[2]).run();
             default -> throw new IllegalArgumentException("unknown scenario " + args[1]);
@@ -409,7 +410,7 @@ public final class ConformanceClient {
             properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
-    private Properties properties() {
+    Properties properties() {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
         String authority = System.getenv("CONFORMANCE_AUTHORITY");

@@ -52,21 +52,14 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
     ),
     (
         &[
-            ApiKey::ShareGroupHeartbeat,
-            ApiKey::ShareGroupDescribe,
-            ApiKey::ShareFetch,
-            ApiKey::ShareAcknowledge,
-            ApiKey::DescribeShareGroupOffsets,
-            ApiKey::AlterShareGroupOffsets,
-            ApiKey::DeleteShareGroupOffsets,
             ApiKey::InitializeShareGroupState,
             ApiKey::ReadShareGroupState,
             ApiKey::WriteShareGroupState,
             ApiKey::DeleteShareGroupState,
             ApiKey::ReadShareGroupStateSummary,
         ],
-        "share groups (KIP-932)",
-        "a share consumer and `kafka-share-groups.sh` fail with `UnsupportedVersionException`",
+        "the state of share groups between brokers (KIP-932)",
+        "nothing: only brokers use them. The broker keeps the state in its journal",
     ),
     (
         &[
@@ -202,11 +195,12 @@ fn reasons(api: Option<ApiKey>, differences: &[Difference]) -> String {
 mod tests {
     use super::*;
 
-    /// Both servers have Produce and Heartbeat, of which one was asked; Kafka has ShareFetch too.
+    /// Both servers have Produce and Heartbeat, of which one was asked; Kafka has PushTelemetry
+    /// too.
     fn sample() -> String {
         let row = |api: ApiKey, max: i16| (api.key(), VersionRange::new(0, max));
         let kafka =
-            [row(ApiKey::Produce, 13), row(ApiKey::Heartbeat, 4), row(ApiKey::ShareFetch, 2)];
+            [row(ApiKey::Produce, 13), row(ApiKey::Heartbeat, 4), row(ApiKey::PushTelemetry, 0)];
         let ours = [row(ApiKey::Produce, 12), row(ApiKey::Heartbeat, 4)];
         let difference = Difference {
             api: ApiKey::Produce,
@@ -225,7 +219,7 @@ mod tests {
         let rows = [
             "| Produce | 0 | 0-13 | 0-12 | fewer versions | it is a test |",
             "| Heartbeat | 12 | 0-4 | 0-4 | same, not compared |  |",
-            "| ShareFetch | 78 | 0-2 | - | not served |  |",
+            "| PushTelemetry | 72 | 0-0 | - | not served |  |",
         ];
         for row in rows {
             assert!(page.lines().any(|line| line == row), "{row} is not in {page}");
@@ -236,8 +230,8 @@ mod tests {
     fn only_what_is_not_served_is_explained() {
         let page = sample();
         let (_, unserved) = page.split_once("## APIs that are not served").unwrap();
-        assert!(unserved.contains("| ShareFetch | share groups"), "{unserved}");
+        assert!(unserved.contains("| PushTelemetry | metrics"), "{unserved}");
         assert!(!unserved.contains("ConsumerGroupHeartbeat"), "{unserved}");
-        assert!(explains(ApiKey::ShareFetch) && !explains(ApiKey::Produce));
+        assert!(explains(ApiKey::PushTelemetry) && !explains(ApiKey::Produce));
     }
 }
