@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use tokio::runtime::Handle;
 pub(crate) use crate::config::DURABLE_WITHIN;
 use crate::config::ListenerConfig;
 use crate::error::Refusal;
+use crate::quotas::QuotaClient;
 use crate::rights::Rights;
 use crate::share_session::ConnectionId;
 use crate::state::State;
@@ -44,6 +46,10 @@ pub(crate) struct Call<'a> {
     pub(crate) local: SocketAddr,
     /// The listener by which the client came.
     pub(crate) listener: &'a ListenerConfig,
+    /// Quotas of the client.
+    pub(crate) client: &'a Rc<QuotaClient>,
+    /// For how long what the request did throttles the client.
+    pub(crate) throttle_ms: Cell<i32>,
     /// What the client may do.
     pub(crate) rights: Rights,
     /// Milliseconds since the epoch when the request arrived.
@@ -64,6 +70,29 @@ pub(crate) struct Endpoint {
 }
 
 impl Call<'_> {
+    /// Throttles the client for so many milliseconds, if it is not for longer.
+    pub(crate) fn throttle(&self, throttle_ms: i32) {
+        self.throttle_ms.set(self.throttle_ms.get().max(throttle_ms));
+    }
+
+    /// Counts partitions that the client is about to create or delete. From version `strict_since`
+    /// on, it must not have exceeded its quota before (KIP-599).
+    ///
+    /// # Errors
+    /// `THROTTLING_QUOTA_EXCEEDED`.
+    pub(crate) fn mutate(&self, partitions: u32, strict_since: i16) -> Result<(), Refusal> {
+        let is_strict = self.version >= strict_since;
+        let partitions = f64::from(partitions);
+        let counted =
+            self.client.record_mutations(self.client_id, partitions, is_strict, self.now_ms);
+        let (throttle_ms, counted) = match counted {
+            Ok(throttle_ms) => (throttle_ms, Ok(())),
+            Err((throttle_ms, refusal)) => (throttle_ms, Err(refusal)),
+        };
+        self.throttle(throttle_ms);
+        counted
+    }
+
     /// The listener's advertised address, or else the address over which this client came, since
     /// that one certainly works for it.
     pub(crate) fn endpoint(&self) -> Endpoint {

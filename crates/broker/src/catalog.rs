@@ -137,6 +137,7 @@ impl Topics {
             | MetadataRecord::Transaction(_)
             | MetadataRecord::Share(_)
             | MetadataRecord::AclsChanged { .. }
+            | MetadataRecord::ClientQuotasChanged(_)
             | MetadataRecord::ScramCredentialsChanged(_) => {}
         }
         Ok(())

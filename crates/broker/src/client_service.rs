@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{BufMut, BytesMut};
 use moldau_net::sasl::{
@@ -29,6 +29,7 @@ use crate::clock::wall_clock_ms;
 use crate::config::{ListenerConfig, SaslListener};
 use crate::dispatch::{self, CallSite};
 use crate::error::Error;
+use crate::quotas::QuotaClient;
 use crate::rights::Access;
 use crate::scram_credentials::ScramMechanism;
 use crate::security::Security;
@@ -95,6 +96,12 @@ impl Entrance {
         deadline: tokio::time::Instant,
     ) {
         let Ok(local) = stream.local_addr() else { return };
+        // As in Kafka, a connection above the quota of its address is not served and closed late.
+        let throttle_ms = self.state.quotas.connection(peer.ip().to_canonical(), wall_clock_ms());
+        if let Ok(throttle_ms @ 1..) = u64::try_from(throttle_ms) {
+            let over = tokio::time::Instant::now() + Duration::from_millis(throttle_ms);
+            return tokio::time::sleep_until(over.min(deadline)).await;
+        }
         let terms = self.terms();
         let (stream, principal) = match &terms.listener.tls {
             None => (Stream::from(stream), None),
@@ -160,6 +167,8 @@ pub(crate) struct ClientService {
     terms: Arc<Terms>,
     /// `None` where the client need not prove who it is.
     sasl: Option<SaslSession>,
+    /// Quotas of the client.
+    client: Rc<QuotaClient>,
     /// What the client may do; `None` for everything, once it is authenticated.
     access: Option<Rc<Access>>,
     peer: SocketAddr,
@@ -195,8 +204,10 @@ impl ClientService {
         let sasl = terms.sasl.as_ref().map(|server| SaslSession::new(Arc::clone(server)));
         let access = access(&entrance.state, &principal, peer);
         let connection = entrance.state.share_sessions.connect();
+        let quotas = Arc::clone(&entrance.state.quotas);
+        let client = Rc::new(QuotaClient::new(quotas, principal.name()));
         let (entrance, admission) = (Arc::clone(entrance), AdmissionState::Idle);
-        Self { entrance, terms, sasl, access, peer, local, admission, memory, connection }
+        Self { entrance, terms, sasl, client, access, peer, local, admission, memory, connection }
     }
 
     /// Answers what belongs to SASL and refuses what has to wait for it; `None` for a request that
@@ -252,6 +263,7 @@ impl ClientService {
             SaslState::Going => {}
             SaslState::Authenticated(principal) => {
                 self.access = access(&self.entrance.state, &principal, self.peer);
+                self.client.become_user(principal.name());
             }
             SaslState::Failed => return self.refuse(answer),
         }
@@ -305,6 +317,10 @@ impl Service for ClientService {
         (Some(self.peer), &self.terms.listener.name)
     }
 
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.client.poll_open(cx)
+    }
+
     /// A frame counts against the limit of unflushed bytes until it is known not to be a produce,
     /// or until it is durable.
     fn poll_ready(&mut self, cx: &mut Context<'_>, frame_bytes: usize) -> Poll<()> {
@@ -346,6 +362,7 @@ impl Service for ClientService {
             peer: self.peer,
             local: self.local,
             listener: &self.terms.listener,
+            client: &self.client,
             access: self.access.as_ref(),
             now_ms: wall_clock_ms(),
             admission,

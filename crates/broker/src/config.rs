@@ -18,6 +18,7 @@ use moldau_net::{ListenerLimits, Principal};
 use moldau_storage::{Durability, Options};
 
 use crate::memory_plan::MemoryPlan;
+use crate::quotas::QuotaWindow;
 use crate::topic_config::TopicDefaults;
 
 /// How long a request that has no timeout of its own waits for its record to be durable: Kafka's
@@ -72,6 +73,8 @@ pub struct Config {
     pub groups: GroupSettings,
     /// Transactions of producers.
     pub transactions: TransactionSettings,
+    /// Over which time the rates of clients with a quota are measured.
+    pub quota_window: QuotaWindow,
     /// Largest request (Kafka: `socket.request.max.bytes`).
     pub request_bytes_max: usize,
     /// Time after which an idle connection is closed (Kafka: `connections.max.idle.ms`).
@@ -258,6 +261,8 @@ impl Config {
                 groups.offsets_retention_check_interval_ms.to_string(),
             ),
             ("offsets.retention.minutes", (groups.offsets_retention_ms / minute_ms).to_string()),
+            ("quota.window.num", self.quota_window.num.to_string()),
+            ("quota.window.size.seconds", self.quota_window.size_seconds.to_string()),
             ("socket.request.max.bytes", self.request_bytes_max.to_string()),
             ("transaction.max.timeout.ms", self.transactions.timeout_ms_max.to_string()),
             ("transactional.id.expiration.ms", self.transactions.id_expiration_ms.to_string()),

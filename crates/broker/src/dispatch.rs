@@ -18,9 +18,11 @@ use crate::api;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Served, answer, encoded};
 use crate::config::ListenerConfig;
+use crate::quotas::QuotaClient;
 use crate::rights::{Access, Right, Rights};
 use crate::share_session::ConnectionId;
 use crate::state::State;
+use crate::throttle;
 
 /// One row of the table.
 struct Api {
@@ -124,6 +126,8 @@ static APIS: &[Api] = apis! {
         typed!(OffsetDeleteRequest, api::offsets::delete);
     DescribeClientQuotas 0..=1 [Cluster DescribeConfigs]
         typed!(DescribeClientQuotasRequest, api::client_quotas::describe);
+    AlterClientQuotas 0..=1 [Cluster AlterConfigs]
+        typed!(AlterClientQuotasRequest, api::client_quotas::alter);
     DescribeUserScramCredentials 0..=0 [Cluster Describe]
         typed!(DescribeUserScramCredentialsRequest, api::scram_credentials::describe);
     AlterUserScramCredentials 0..=0 [Cluster Alter]
@@ -203,13 +207,17 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         peer: site.peer,
         local: site.local,
         listener: site.listener,
+        client: site.client,
+        throttle_ms: Cell::new(0),
         rights: Rights::new(site.access, api.rights),
         now_ms: site.now_ms,
         admission: Cell::new(site.admission),
         memory: site.memory,
         connection: site.connection,
     };
-    (api.serve)(&call, &header, body)
+    let started = throttle::started(&call);
+    let served = (api.serve)(&call, &header, body);
+    throttle::throttled(&call, &header, started, served)
 }
 
 /// What a connection knows about its requests before they are read.
@@ -218,6 +226,7 @@ pub(crate) struct CallSite<'a> {
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) listener: &'a ListenerConfig,
+    pub(crate) client: &'a Rc<QuotaClient>,
     /// `None` where the client may do everything.
     pub(crate) access: Option<&'a Rc<Access>>,
     pub(crate) now_ms: i64,

@@ -13,6 +13,7 @@
 //! | `catalog`, `topic_config` | topics, their partitions and configuration |
 //! | `authorizer`, `rights` | who may do what: the rules, and what a connection remembers of them |
 //! | `security`, `scram_credentials` | ACLs and credentials of users, and their journal records |
+//! | `quotas`, `throttle` | quotas of clients and their journal records; who exceeds one |
 //! | `metadata_record` | what the broker writes into the journal beside the data |
 //! | `fetch_session` | incremental fetch sessions |
 //! | `group_service` | the group coordinator, its journal records and its timer |
@@ -50,6 +51,7 @@ mod metadata_record;
 mod metrics;
 mod partition;
 mod partition_runs;
+mod quotas;
 mod repair;
 mod retention;
 mod rights;
@@ -61,6 +63,7 @@ mod share_session;
 mod state;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod topic_config;
 mod topic_logs;
 mod topic_names;
@@ -77,6 +80,7 @@ pub use memory_plan::MEMORY_BYTES_MIN;
 pub use moldau_coordinator::Assignor;
 pub use moldau_protocol::Uuid;
 pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
+pub use quotas::QuotaWindow;
 pub use repair::Repair;
 pub use server::Broker;
 pub use topic_config::TopicDefaults;

@@ -14,6 +14,9 @@
 //!                      | deleted count u32, then (user str16, mechanism u8) each
 //! 9 transaction        the coordinator's own record, to the end
 //! 10 share partition   the coordinator's own record, to the end
+//! 11 quotas changed    count u32, then (user name, client id name, address name, key u8,
+//!                      exists u8, value f64 where it exists) each
+//!                      name = 0 none | 1 default | 2 and str16
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
 //! acls = count u32, then (resource type u8, pattern type u8, name str16, principal str16,
 //!        host str16, operation u8, permission u8) each, in Kafka's numbers; bytes16 as str16
@@ -29,6 +32,9 @@ use moldau_net::sasl;
 use crate::authorizer::{
     AccessControlEntry, Acl, Operation, PatternType, Permission, ResourcePattern, ResourceType,
 };
+use crate::quotas::entity::{
+    ADDRESS, CLIENT, EntityName, QuotaChange, QuotaEntity, QuotaKey, USER,
+};
 use crate::scram_credentials::{ScramChanges, ScramCredential, ScramMechanism};
 use crate::topic_config::TopicOverrides;
 
@@ -36,7 +42,7 @@ use crate::topic_config::TopicOverrides;
 pub(crate) const GROUP_HEADER_BYTES: usize = 2;
 
 /// One metadata record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum MetadataRecord {
     /// A topic and all its partitions exist from here on.
     TopicCreated { id: [u8; 16], name: String, partitions: u32, overrides: TopicOverrides },
@@ -58,6 +64,8 @@ pub(crate) enum MetadataRecord {
     Transaction(Vec<u8>),
     /// A record of a share group's partitions.
     Share(Vec<u8>),
+    /// Quotas of clients that exist from here on, and those that do no longer.
+    ClientQuotasChanged(Vec<QuotaChange>),
 }
 
 impl MetadataRecord {
@@ -114,6 +122,10 @@ impl MetadataRecord {
                 out.extend_from_slice(&[10, 0]);
                 out.extend_from_slice(record);
             }
+            Self::ClientQuotasChanged(changes) => {
+                out.extend_from_slice(&[11, 0]);
+                put_quota_changes(&mut out, changes);
+            }
         }
         out
     }
@@ -147,6 +159,7 @@ impl MetadataRecord {
             8 => Self::ScramCredentialsChanged(fields.scram_changes()?),
             9 => Self::Transaction(std::mem::take(&mut fields.0).to_vec()),
             10 => Self::Share(std::mem::take(&mut fields.0).to_vec()),
+            11 => Self::ClientQuotasChanged(fields.quota_changes()?),
             other => return Err(format!("metadata record of unknown kind {other}")),
         };
         match fields.0.len() {
@@ -215,6 +228,26 @@ fn put_scram_changes(out: &mut Vec<u8>, changes: &ScramChanges) {
     }
 }
 
+fn put_quota_changes(out: &mut Vec<u8>, changes: &[QuotaChange]) {
+    put_count(out, changes.len());
+    for QuotaChange { entity, key, value } in changes {
+        let parts = entity.parts();
+        for kind in [USER, CLIENT, ADDRESS] {
+            match parts.iter().find(|(of, _)| *of == kind) {
+                None => out.push(0),
+                Some((_, EntityName::Default)) => out.push(1),
+                Some((_, EntityName::Named(name))) => {
+                    out.push(2);
+                    put_string(out, name);
+                }
+            }
+        }
+        put_code(out, key.code());
+        out.push(u8::from(value.is_some()));
+        out.extend(value.iter().flat_map(|value| value.to_be_bytes()));
+    }
+}
+
 /// What is left of a record.
 struct Fields<'a>(&'a [u8]);
 
@@ -279,6 +312,35 @@ impl<'a> Fields<'a> {
                 },
             })
         })
+    }
+
+    fn quota_changes(&mut self) -> Result<Vec<QuotaChange>, String> {
+        self.counted(|fields| {
+            let names = (fields.entity_name()?, fields.entity_name()?, fields.entity_name()?);
+            let entity = match names {
+                (Some(user), None, None) => QuotaEntity::User(user),
+                (None, Some(client), None) => QuotaEntity::Client(client),
+                (Some(user), Some(client), None) => QuotaEntity::UserClient(user, client),
+                (None, None, Some(address)) => QuotaEntity::Address(address),
+                _ => return Err("a quota of nobody".to_owned()),
+            };
+            let key = fields.coded(QuotaKey::of)?;
+            let value = match fields.array()? {
+                [0] => None,
+                [1] => Some(f64::from_be_bytes(fields.array()?)),
+                [other] => return Err(format!("{other} is neither true nor false")),
+            };
+            Ok(QuotaChange { entity, key, value })
+        })
+    }
+
+    fn entity_name(&mut self) -> Result<Option<EntityName>, String> {
+        match self.array()? {
+            [0] => Ok(None),
+            [1] => Ok(Some(EntityName::Default)),
+            [2] => Ok(Some(EntityName::Named(self.string()?))),
+            [other] => Err(format!("{other} is no kind of name")),
+        }
     }
 
     fn scram_changes(&mut self) -> Result<ScramChanges, String> {

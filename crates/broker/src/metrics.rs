@@ -46,6 +46,7 @@ impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_requests(&mut encoder)?;
         self.encode_refusals(&mut encoder)?;
+        self.encode_throttles(&mut encoder)?;
         self.encode_memory(&mut encoder)?;
         self.encode_groups(&mut encoder)?;
         for (name, help, value) in self.counters() {
@@ -91,6 +92,17 @@ impl Reading {
         for (cause, count) in self.net.refusals().into_iter().filter(|(_, count)| *count > 0) {
             let counter = ConstCounter::new(count);
             counter.encode(family.encode_family(&[("cause", cause)])?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_throttles(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let help = "Requests and connections throttled, by quota";
+        let mut family = encoder.encode_descriptor("throttles", help, None, kind)?;
+        for (quota, count) in self.state.quotas.throttles() {
+            let counter = ConstCounter::new(count);
+            counter.encode(family.encode_family(&[("quota", quota.name())])?)?;
         }
         Ok(())
     }
@@ -228,6 +240,11 @@ impl Reading {
         let (journal, read) = self.state.storage.memory_bytes();
         vec![
             ("connections_open", "Open connections", i64::try_from(open).unwrap_or(i64::MAX)),
+            (
+                "quota_meters",
+                "Users and clients measured by quotas",
+                signed(self.state.quotas.meters()),
+            ),
             ("fetch_sessions", "Incremental fetch sessions", signed(self.state.sessions.len())),
             ("topics", "Topics", signed(topics.len())),
             ("partitions", "Partitions of all topics", partitions),

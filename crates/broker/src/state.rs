@@ -21,6 +21,7 @@ use crate::fetch_session::{FetchSessions, lock};
 use crate::group_service::GroupService;
 use crate::metadata_record::{GROUP_HEADER_BYTES, MetadataRecord};
 use crate::partition_runs::PartitionRuns;
+use crate::quotas::ClientQuotas;
 use crate::security::Security;
 use crate::share_service::{self, ShareService};
 use crate::share_session::{ConnectionId, ShareMember, ShareSessions, TopicPartition};
@@ -41,6 +42,7 @@ pub(crate) struct State {
     pub(crate) shares: Arc<ShareService>,
     pub(crate) share_sessions: ShareSessions,
     pub(crate) security: Arc<Security>,
+    pub(crate) quotas: Arc<ClientQuotas>,
     pub(crate) partition_runs: PartitionRuns,
     pub(crate) counters: Counters,
     /// Those who check and pack batches that a network thread has no time for, one per core.
@@ -66,6 +68,7 @@ pub(crate) struct Restored {
     pub(crate) transactions: Transactions,
     pub(crate) shares: Shares,
     pub(crate) security: Security,
+    pub(crate) quotas: ClientQuotas,
     pub(crate) producer_ids: ProducerIds,
 }
 
@@ -88,6 +91,7 @@ impl Restored {
             catalog: Catalog::new(config.topic_defaults.clone()),
             groups: Groups::new(groups, fastrand::u64(..), now_ms),
             security: Security::new(config),
+            quotas: ClientQuotas::new(config.quota_window),
             producer_ids: ProducerIds::default(),
         }
     }
@@ -121,6 +125,10 @@ impl Restored {
             MetadataRecord::Share(record) => {
                 let record = ShareRecord::decode(&record).map_err(|error| error.to_string())?;
                 self.shares.apply(record);
+                Ok(())
+            }
+            MetadataRecord::ClientQuotasChanged(changes) => {
+                self.quotas.replay(changes);
                 Ok(())
             }
             record @ (MetadataRecord::AclsChanged { .. }
@@ -173,6 +181,7 @@ impl State {
             shares,
             share_sessions: ShareSessions::default(),
             security: Arc::new(restored.security),
+            quotas: Arc::new(restored.quotas),
             partition_runs: PartitionRuns::default(),
             counters: Counters::default(),
             workers: Arc::new(Semaphore::new(cores())),
@@ -282,13 +291,15 @@ impl State {
                 self.groups.with_snapshot(|groups| {
                     self.shares.with_snapshot(|shares| {
                         self.security.with_snapshot(|security| {
-                            let producer_ids = lock(&self.producer_ids);
-                            let block = producer_ids.ids.snapshot().map(block_record);
-                            writer.begin();
-                            let records = topics.into_iter().chain(groups).chain(shares);
-                            let records = records.chain(security).chain(block);
-                            let records = records.chain(transactions);
-                            records.for_each(|record| writer.metadata(&record.encode()));
+                            self.quotas.with_snapshot(|quotas| {
+                                let producer_ids = lock(&self.producer_ids);
+                                let block = producer_ids.ids.snapshot().map(block_record);
+                                writer.begin();
+                                let records = topics.into_iter().chain(groups).chain(shares);
+                                let records = records.chain(security).chain(quotas).chain(block);
+                                let records = records.chain(transactions);
+                                records.for_each(|record| writer.metadata(&record.encode()));
+                            });
                         });
                     });
                 });

@@ -23,6 +23,7 @@ mod lookups;
 mod memory;
 mod packing;
 mod produce;
+mod quotas;
 mod requests;
 mod restart;
 mod share_deliveries;

@@ -2,6 +2,7 @@
 
 mod api_versions;
 mod config_session;
+mod quotas;
 
 use std::fs;
 use std::path::Path;
@@ -59,6 +60,8 @@ pub enum Family {
     ApiVersions,
     /// kafka-producer-perf-test.
     Performance,
+    /// kafka-configs with quotas of users, clients and addresses.
+    Quotas,
 }
 
 impl Family {
@@ -76,6 +79,7 @@ impl Family {
             Self::Console => "console",
             Self::ApiVersions => "api-versions",
             Self::Performance => "performance",
+            Self::Quotas => "quotas",
         }
     }
 }
@@ -118,6 +122,7 @@ impl<'a> Tools<'a> {
             Family::Console => self.console()?,
             Family::ApiVersions => self.api_versions()?,
             Family::Performance => self.performance()?,
+            Family::Quotas => self.quotas()?,
         }
         Ok(self.checks)
     }

@@ -155,6 +155,8 @@ struct Connection<S, V: Service> {
     watch: PeerWatch,
     /// The service is not ready for a frame that has arrived, or memory is waited for.
     held_back: bool,
+    /// The service takes nothing from the peer for a while.
+    muted: bool,
     /// When the peer has to have proven who it is; `None` once it has.
     unauthenticated: Option<Pin<Box<Sleep>>>,
 }
@@ -195,6 +197,7 @@ where
             ending: None,
             watch: PeerWatch::new(limits.idle_timeout, limits.slow_reader_timeout),
             held_back: false,
+            muted: false,
             unauthenticated: unauthenticated
                 .then(|| Box::pin(sleep(limits.authentication_timeout))),
             limits,
@@ -229,6 +232,11 @@ where
             }
             if read_room == 0 || request_room == 0 {
                 give_way(cx);
+                return Poll::Pending;
+            }
+            self.muted = self.service.poll_open(cx).is_pending();
+            if self.muted {
+                self.service.stand_back();
                 return Poll::Pending;
             }
             if self.may_take() && matches!(self.intake.buffer.frame(), Ok(Some(_)) | Err(_)) {
@@ -285,7 +293,7 @@ where
     fn hand_over(&mut self, cx: &mut Context<'_>, room: &mut usize) {
         let mut requests = 0;
         self.held_back = false;
-        while self.may_take() && *room > 0 {
+        while self.may_take() && *room > 0 && self.service.poll_open(cx).is_ready() {
             let frame = match self.intake.buffer.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
@@ -491,12 +499,12 @@ where
 
     /// What is waited for between two polls.
     fn awaited(&self) -> Awaited {
-        let is_reading = self.may_take() && !self.held_back;
+        let is_reading = self.may_take() && !self.held_back && !self.muted;
         let has_answers = !self.write_queue.is_empty();
         Awaited {
             request: is_reading && !self.intake.buffer.peek().is_empty(),
             answer: has_answers,
-            ours: self.held_back || (!has_answers && !self.slots.is_empty()),
+            ours: self.held_back || self.muted || (!has_answers && !self.slots.is_empty()),
         }
     }
 

@@ -106,6 +106,14 @@ pub trait Service {
         Poll::Ready(())
     }
 
+    /// Whether anything is taken from the peer. While this is pending, nothing is read from the
+    /// connection and no frame is handed over; answers are written all the same. So a peer that
+    /// exceeds its quota is slowed down (KIP-219).
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Ready(())
+    }
+
     /// A frame for which [`poll_ready`](Self::poll_ready) was pending cannot be taken for now: the
     /// peer does not read its answers, say. What the service waits for or has got meanwhile is for
     /// others; `poll_ready` begins anew.

@@ -11,6 +11,8 @@ use bytes::{BufMut, BytesMut};
 
 use crate::api_key::ApiKey;
 use crate::error::{DecodeError, EncodeError};
+use crate::generated;
+use crate::layout::{Field, Kind};
 use crate::message::{Message, Request};
 use crate::reader::Reader;
 use crate::writer::Writer;
@@ -177,6 +179,38 @@ pub fn write_response_header(out: &mut BytesMut, api: ApiKey, version: i16, corr
     }
 }
 
+/// Raises the throttle time of a response, whose bytes are a whole frame or its begin. A version
+/// without a throttle time, or with it behind something of any length, stays as it is.
+pub fn raise_throttle_time(frame: &mut [u8], api: ApiKey, version: i16, throttle_time_ms: i32) {
+    let tagged = usize::from(api.response_header_version(version) > 0);
+    let body = LENGTH_SIZE + size_of::<i32>() + tagged;
+    let fields = generated::layouts(api).1.fields;
+    if let Some(offset) = throttle_time_offset(fields, version) {
+        raise(frame, body + offset, throttle_time_ms);
+    }
+}
+
+/// Raises a number that stands at a position of a frame.
+pub(crate) fn raise(frame: &mut [u8], at: usize, number: i32) {
+    let field = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>());
+    if let Some(field) = field {
+        *field = i32::from_be_bytes(*field).max(number).to_be_bytes();
+    }
+}
+
+fn throttle_time_offset(fields: &[Field], version: i16) -> Option<usize> {
+    let mut offset = 0;
+    let present = fields.iter().filter(|it| !it.is_tagged() && it.versions.contains(version));
+    for field in present {
+        match field.kind {
+            Kind::Fixed(4) if field.name == "ThrottleTimeMs" => return Some(offset),
+            Kind::Fixed(size) => offset += size,
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// Appends what `content` writes, with its length before it.
 fn framed(
     out: &mut BytesMut,
@@ -242,6 +276,22 @@ mod tests {
         let result = encode_response(&mut out, ApiKey::Heartbeat, 99, 1, &response);
         assert!(result.is_err());
         assert_eq!(&out[..], b"before");
+    }
+
+    #[test]
+    fn a_throttle_time_is_raised_where_the_version_has_one() {
+        for (version, expected) in [(0, 0), (1, 70), (4, 70)] {
+            let mut out = BytesMut::new();
+            let response = HeartbeatResponse { error_code: 7, ..Default::default() };
+            encode_response(&mut out, ApiKey::Heartbeat, version, 1, &response).expect("valid");
+            raise_throttle_time(&mut out, ApiKey::Heartbeat, version, 70);
+            raise_throttle_time(&mut out, ApiKey::Heartbeat, version, 30);
+            let frame = &out[LENGTH_SIZE..];
+            let (_, body) = parse_response(frame, ApiKey::Heartbeat, version).expect("valid");
+            let read = HeartbeatResponse::decode(&mut Reader::new(body), version).expect("valid");
+            assert_eq!((read.throttle_time_ms, read.error_code), (expected, 7));
+        }
+        raise_throttle_time(&mut [0; 6], ApiKey::Heartbeat, 4, 70);
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 
+/// From this version on a client that has exceeded its quota is refused (KIP-599).
+const QUOTA_STRICT_SINCE: i16 = 3;
+
 const TWICE: &str = "duplicate topic in the request";
 
 pub(crate) fn handle(
@@ -73,6 +76,7 @@ fn grow(
     if validate_only {
         return Ok(None);
     }
+    call.mutate(partitions - topic.partitions, QUOTA_STRICT_SINCE)?;
     catalog.grow(&call.state.storage, &asked.name, partitions).map(Some)
 }
 

@@ -21,6 +21,9 @@ use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicOverrides, canonical, shown};
 
+/// From this version on a client that has exceeded its quota is refused (KIP-599).
+const QUOTA_STRICT_SINCE: i16 = 6;
+
 pub(crate) fn handle(
     call: &Call<'_>,
     request: CreateTopicsRequest,
@@ -75,6 +78,8 @@ fn create(
         catalog.check_create(&topic.name, partitions, &overrides)?;
         return Ok(result);
     }
+    catalog.check_create(&topic.name, partitions, &overrides)?;
+    call.mutate(partitions, QUOTA_STRICT_SINCE)?;
     let (created, lsn) = catalog.create(&call.state.storage, &topic.name, partitions, overrides)?;
     *last = Some(lsn);
     result.topic_id = created.id;

@@ -16,6 +16,9 @@ use crate::call::{Call, Outcome, once_durable, patience};
 use crate::catalog;
 use crate::error::{Refusal, denied};
 
+/// From this version on a client that has exceeded its quota is refused (KIP-599).
+const QUOTA_STRICT_SINCE: i16 = 5;
+
 pub(crate) fn handle(
     call: &Call<'_>,
     request: DeleteTopicsRequest,
@@ -94,11 +97,11 @@ fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid
     let state = call.state;
     let refused = |refusal| Refused { name: asked.name.clone(), refusal };
     let id = find(call, asked)?;
-    let name =
-        state.catalog.by_id(id).ok_or_else(|| refused(catalog::unknown_id(id)))?.name.clone();
+    let topic = state.catalog.by_id(id).ok_or_else(|| refused(catalog::unknown_id(id)))?;
+    call.mutate(topic.partitions, QUOTA_STRICT_SINCE).map_err(refused)?;
     let deleted = state.catalog.delete(&state.storage, &state.groups, id).map_err(refused)?;
     state.shares.topic_deleted(id);
-    Ok((name.to_string(), id, deleted))
+    Ok((topic.name.to_string(), id, deleted))
 }
 
 /// The id of a topic that the client may delete. Only those learn whether a name exists who

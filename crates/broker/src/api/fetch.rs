@@ -7,10 +7,13 @@
 //! fetch that finds less than `min_bytes` waits: one waiter is registered with every partition,
 //! then all are read again whenever one has moved, until `max_wait_ms` is over. Unlike in Kafka, an
 //! ACL that changes meanwhile holds for what is read then.
+//!
+//! `consumer_byte_rate` counts bytes of records. Who exceeds it gets an empty response (KIP-219).
 
 pub(crate) mod gathering;
 
 use std::collections::HashSet;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,7 +22,7 @@ use moldau_protocol::fetch::{FetchResponseEncoder, FetchedTopic};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::FetchRequest;
 use moldau_protocol::messages::fetch_request::FetchTopic;
-use moldau_protocol::{ErrorCode, Message, Reader};
+use moldau_protocol::{ApiKey, ErrorCode, Message, Reader};
 use moldau_storage::{Isolation, Waiter};
 use tokio::time::{Instant, timeout_at};
 
@@ -30,8 +33,11 @@ use crate::fetch_session::{
     FetchPartition, FetchScope, Session, SessionRequest, Told, TopicRef, lock,
 };
 use crate::partition::{self, Partition, Watch, isolation_of};
+use crate::quotas::QuotaClient;
+use crate::quotas::entity::QuotaKey;
 use crate::rights::Rights;
 use crate::state::State;
+use crate::throttle::raise_throttle_time;
 
 /// From this version on there are sessions.
 const SESSIONS_SINCE: i16 = 7;
@@ -64,15 +70,29 @@ pub(crate) fn serve(
         return Reply::Close("malformed request");
     };
     let answer = Answer { version: call.version, correlation_id: header.correlation_id };
-    let limits = Limits::of(&request);
+    let quota = Quota::of(call);
+    let mut limits = Limits::of(&request);
+    if let Some(quota) = &quota {
+        limits.bytes_max = limits.bytes_max.min(quota.bytes_max());
+        limits.bytes_min = limits.bytes_min.min(limits.bytes_max);
+    }
     let isolation = isolation_of(request.isolation_level);
     let is_replica = request.replica_id >= 0 || request.replica_state.replica_id >= 0;
     match call.state.sessions.resolve(call.now_ms, session_request(call, request)) {
         Ok(scope) => {
             let (state, rights) = (Arc::clone(call.state), call.rights.clone());
             let memory = call.memory.clone();
-            let fetch =
-                Fetch { state, rights, memory, is_replica, isolation, scope, limits, answer };
+            let fetch = Fetch {
+                state,
+                rights,
+                quota,
+                memory,
+                is_replica,
+                isolation,
+                scope,
+                limits,
+                answer,
+            };
             // One at a time, as in Kafka: what is sent behind it waits unread.
             Reply::Later(Box::pin(fetch.run()), body.len().max(KEPT_REQUEST_BYTES_MAX))
         }
@@ -135,6 +155,8 @@ impl Limits {
 struct Fetch {
     state: Arc<State>,
     rights: Rights,
+    /// `None` where nobody has a quota.
+    quota: Option<Quota>,
     memory: MemoryAccount,
     /// Whether the sender calls itself a broker, which needs another right than a consumer.
     is_replica: bool,
@@ -162,6 +184,9 @@ impl Fetch {
             drop((gathered, permit));
             (gathered, permit) = self.wait(&partitions, denied, generation).await;
         }
+        if let Some(throttle_ms) = self.throttle_ms(gathered.bytes) {
+            return self.throttled(throttle_ms);
+        }
         self.state.counters.fetched(gathered.bytes);
         let (bytes, memory) = (gathered.bytes, gathered.memory);
         let mut response = self.respond(gathered);
@@ -172,6 +197,24 @@ impl Fetch {
         let structure = (structure_bytes > STRUCTURE_BYTES_MAX)
             .then(|| self.memory.charge(MemoryUse::Answer, structure_bytes));
         response.holds = Some(Box::new((permit, structure)));
+        response
+    }
+
+    /// For how long the client is throttled, which then gets nothing, as in Kafka: what it would
+    /// have got does not count.
+    fn throttle_ms(&self, bytes: usize) -> Option<i32> {
+        let quota = self.quota.as_ref().filter(|_| !self.is_replica)?;
+        quota.throttle_ms(bytes)
+    }
+
+    /// Nothing but the throttle time. A session that would begin does not.
+    fn throttled(&self, throttle_ms: i32) -> Response {
+        let session_id = match self.scope {
+            FetchScope::Sessionless(_) | FetchScope::Full { .. } => 0,
+            FetchScope::Incremental { session_id, .. } => session_id,
+        };
+        let mut response = self.answer.encode(ErrorCode::None, session_id, Vec::new());
+        raise_throttle_time(&mut response, ApiKey::Fetch, self.answer.version, throttle_ms);
         response
     }
 
@@ -337,6 +380,44 @@ fn tell(session: &mut Session, served: &Served) -> bool {
         log_start_offset: served.fetched.data.log_start_offset,
     };
     session.tell(&served.topic, served.fetched.data.partition_index, told, served.noteworthy)
+}
+
+/// The quota of the client that fetches.
+struct Quota {
+    client: Rc<QuotaClient>,
+    client_id: Box<str>,
+    now_ms: i64,
+    began: Instant,
+}
+
+impl Quota {
+    fn of(call: &Call<'_>) -> Option<Self> {
+        call.client.may_be_limited().then(|| Self {
+            client: Rc::clone(call.client),
+            client_id: call.client_id.into(),
+            now_ms: call.now_ms,
+            began: Instant::now(),
+        })
+    }
+
+    /// Most bytes of one response. A batch has room whatever the quota says.
+    fn bytes_max(&self) -> usize {
+        let max = self.client.fetch_bytes_max(&self.client_id, self.now_ms);
+        max.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX).max(1)
+    }
+
+    fn throttle_ms(&self, bytes: usize) -> Option<i32> {
+        let waited_ms = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let now_ms = self.now_ms.saturating_add(waited_ms);
+        let (key, bytes) = (QuotaKey::ConsumerByteRate, bytes as f64);
+        let throttle_ms = self.client.record(key, &self.client_id, bytes, now_ms);
+        if throttle_ms == 0 {
+            return None;
+        }
+        self.client.unrecord(key, &self.client_id, bytes, now_ms);
+        self.client.mute(throttle_ms);
+        Some(throttle_ms)
+    }
 }
 
 /// The request that is answered.

@@ -34,6 +34,7 @@ use crate::call::{
 };
 use crate::catalog::{Topic, unknown_id, unknown_name};
 use crate::error::{Refusal, denied};
+use crate::quotas::entity::QuotaKey;
 use crate::topic_names::check_ordinary;
 
 /// Where the low byte of a batch's attributes stands, and its bit for transactions.
@@ -51,6 +52,9 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
         return Reply::Close("malformed request");
     };
     let mut appends = Appends::new(call, topics);
+    let bytes = body.len() as f64;
+    let key = QuotaKey::ProducerByteRate;
+    call.throttle(call.client.record(key, call.client_id, bytes, call.now_ms));
     if !appends.run(&request, Effort::Little) {
         return hand_over(call, header, body, &request, appends);
     }

@@ -37,6 +37,20 @@ fn scram_changes() -> impl Strategy<Value = ScramChanges> {
     (upserted, deleted).prop_map(|(upserted, deleted)| ScramChanges { upserted, deleted })
 }
 
+fn quota_changes() -> impl Strategy<Value = Vec<QuotaChange>> {
+    let name = || proptest::option::of(".{0,20}").prop_map(EntityName::of);
+    let entity = prop_oneof![
+        name().prop_map(QuotaEntity::User),
+        name().prop_map(QuotaEntity::Client),
+        (name(), name()).prop_map(|(user, client)| QuotaEntity::UserClient(user, client)),
+        name().prop_map(QuotaEntity::Address),
+    ];
+    let key = prop::sample::select(&QuotaKey::ALL[..]);
+    let change = (entity, key, proptest::option::of(0.0..1e18));
+    let change = change.prop_map(|(entity, key, value)| QuotaChange { entity, key, value });
+    proptest::collection::vec(change, 0..4)
+}
+
 fn record() -> impl Strategy<Value = MetadataRecord> {
     prop_oneof![
         (any::<[u8; 16]>(), "[a-z]{1,249}", any::<u32>(), overrides()).prop_map(
@@ -59,6 +73,7 @@ fn record() -> impl Strategy<Value = MetadataRecord> {
         (acls(), acls())
             .prop_map(|(created, deleted)| MetadataRecord::AclsChanged { created, deleted }),
         scram_changes().prop_map(MetadataRecord::ScramCredentialsChanged),
+        quota_changes().prop_map(MetadataRecord::ClientQuotasChanged),
     ]
 }
 
@@ -132,6 +147,29 @@ fn scram_credentials_are_written_as_documented() {
     golden.extend_from_slice(b"\0\0\0\x01\0\x01b\x02");
     assert_eq!(record.encode(), golden);
     assert_eq!(MetadataRecord::decode(&golden), Ok(record));
+}
+
+#[test]
+fn quotas_are_written_as_documented() {
+    let alice = || EntityName::Named("a".to_owned());
+    let record = MetadataRecord::ClientQuotasChanged(vec![
+        QuotaChange {
+            entity: QuotaEntity::UserClient(alice(), EntityName::Default),
+            key: QuotaKey::ConsumerByteRate,
+            value: Some(1.0),
+        },
+        QuotaChange {
+            entity: QuotaEntity::Address(EntityName::Default),
+            key: QuotaKey::ConnectionCreationRate,
+            value: None,
+        },
+    ]);
+    let golden = b"\x0a\0\0\0\0\x02\x02\0\x01a\x01\0\x02\x01\x3f\xf0\0\0\0\0\0\0\0\0\x01\x05\0";
+    assert_eq!(record.encode(), golden);
+    assert_eq!(MetadataRecord::decode(golden), Ok(record));
+    for nobody in [b"\x0a\0\0\0\0\x01\0\0\0\x01\0", b"\x0a\0\0\0\0\x01\x01\x01\x01\x01\0"] {
+        assert!(MetadataRecord::decode(nobody).is_err());
+    }
 }
 
 #[test]

@@ -6,15 +6,15 @@ use moldau_protocol::messages::alter_user_scram_credentials_request::{
 };
 use moldau_protocol::messages::create_acls_request::AclCreation;
 use moldau_protocol::messages::delete_acls_request::DeleteAclsFilter;
-use moldau_protocol::messages::describe_client_quotas_request::ComponentData;
 use moldau_protocol::messages::describe_user_scram_credentials_request::UserName;
 use moldau_protocol::messages::{
     AlterUserScramCredentialsRequest, CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest,
-    DescribeAclsResponse, DescribeClientQuotasRequest, DescribeUserScramCredentialsRequest,
+    DescribeAclsResponse, DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse, SaslAuthenticateRequest, SaslHandshakeRequest,
 };
 use moldau_storage::Drive;
 
+use super::quotas::ask_about_quotas;
 use super::versions::each;
 use super::world::{World, code};
 use crate::config::AuthorizationSettings;
@@ -363,37 +363,6 @@ fn duplicate_user_in_a_describe_request_is_refused() {
     assert_eq!(told, wanted);
 }
 
-#[test]
-fn client_quotas_are_empty() {
-    let response = World::new().ask(&DescribeClientQuotasRequest::default());
-    assert_eq!(response.entries, Some(Vec::new()));
-}
-
-#[test]
-fn a_filter_for_quotas_that_cannot_be_is_refused() {
-    let world = World::new();
-    let refusal = |components: &[(&str, i8, Option<&str>)]| {
-        let components = components.iter().map(|(kind, match_type, name)| ComponentData {
-            entity_type: (*kind).to_owned(),
-            match_type: *match_type,
-            r#match: name.map(str::to_owned),
-            ..ComponentData::default()
-        });
-        let components = components.collect();
-        code(
-            world.ask(&DescribeClientQuotasRequest { components, ..Default::default() }).error_code,
-        )
-    };
-    let (user, address) = (("user", 0, Some("alice")), ("ip", 0, Some("127.0.0.1")));
-    assert_eq!(refusal(&[user, ("client-id", 2, None)]), ErrorCode::None);
-    assert_eq!(refusal(&[user, user]), ErrorCode::InvalidRequest);
-    assert_eq!(refusal(&[user, address]), ErrorCode::InvalidRequest);
-    assert_eq!(refusal(&[("user", 0, None)]), ErrorCode::InvalidRequest);
-    assert_eq!(refusal(&[("user", 1, Some("a"))]), ErrorCode::InvalidRequest);
-    assert_eq!(refusal(&[("user", 9, None)]), ErrorCode::InvalidRequest);
-    assert_eq!(refusal(&[("planet", 2, None)]), ErrorCode::UnsupportedVersion);
-}
-
 /// Asks every version of what concerns ACLs and credentials.
 pub(super) fn ask_about_security(world: &World) {
     each(world, |_| CreateAclsRequest {
@@ -418,7 +387,7 @@ pub(super) fn ask_about_security(world: &World) {
             ..DescribeUserScramCredentialsRequest::default()
         });
     }
-    each(world, |_| DescribeClientQuotasRequest::default());
+    ask_about_quotas(world);
     each(world, |_| SaslHandshakeRequest { mechanism: "PLAIN".to_owned() });
     each(world, |_| SaslAuthenticateRequest::default());
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::authorizer::Subject;
 use crate::call::Later;
 use crate::config::{Config, GroupSettings, ListenerConfig, TransactionSettings};
 use crate::dispatch::{self, CallSite};
+use crate::quotas::{QuotaClient, QuotaWindow};
 use crate::rights::Access;
 use crate::state::{Restored, State};
 use crate::topic_config::TopicDefaults;
@@ -179,6 +181,31 @@ impl World {
 
     /// Hands a frame to the table at a given time.
     pub(super) fn send_at(&self, now_ms: i64, frame: &[u8]) -> Reply<Later<Response>> {
+        self.send_of(&self.client(), now_ms, frame)
+    }
+
+    /// Hands a frame to the table, and returns its connection's view of quotas.
+    pub(super) fn send_as_client(&self, frame: &[u8]) -> (Reply<Later<Response>>, Rc<QuotaClient>) {
+        let client = self.client();
+        (self.send_of(&client, NOW_MS, frame), client)
+    }
+
+    /// Whether nothing is taken from a client.
+    pub(super) fn is_muted(&self, client: &QuotaClient) -> bool {
+        self.runtime
+            .block_on(std::future::poll_fn(|cx| Poll::Ready(client.poll_open(cx).is_pending())))
+    }
+
+    fn client(&self) -> Rc<QuotaClient> {
+        Rc::new(QuotaClient::new(Arc::clone(&self.state.quotas), &self.user.borrow()))
+    }
+
+    fn send_of(
+        &self,
+        client: &Rc<QuotaClient>,
+        now_ms: i64,
+        frame: &[u8],
+    ) -> Reply<Later<Response>> {
         let subject =
             Subject { principal: format!("User:{}", self.user.borrow()), address: PEER.ip() };
         let access = Access::of(&self.state.security, subject);
@@ -187,6 +214,7 @@ impl World {
             peer: PEER,
             local: SocketAddr::from(([127, 0, 0, 1], 9_092)),
             listener: &self.state.config.listeners[0],
+            client,
             access: access.as_ref(),
             now_ms,
             admission: self.state.storage.admit(frame.len()),
@@ -246,6 +274,7 @@ pub(super) fn config(data_dir: &Path) -> Config {
         topic_defaults: TopicDefaults::default(),
         groups: GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() },
         transactions: TransactionSettings::default(),
+        quota_window: QuotaWindow::default(),
         request_bytes_max: 100 << 20,
         connections_max_idle: Duration::from_mins(10),
         log_retention_check_interval: Duration::from_secs(30),

@@ -14,6 +14,8 @@ use crate::check::Check;
 /// Fields that tell which element of an array it is.
 const IDENTITIES: &[&str] = &[
     "ApiKey",
+    "Entity",
+    "EntityType",
     "FeatureName",
     "GroupId",
     "Host",
@@ -171,7 +173,16 @@ fn identity(tree: &Tree) -> String {
     let own = fields.iter().filter(|(field, _)| {
         IDENTITIES.contains(&field.name) && !(has_name && field.name == "TopicId")
     });
-    own.map(|(_, value)| value.to_string()).collect::<Vec<_>>().join(" ")
+    // The parts of the entity of a quota have no order.
+    let shown = |value: &Tree| match value {
+        Tree::List(elements) => {
+            let mut all: Vec<_> = elements.iter().map(Tree::to_string).collect();
+            all.sort_unstable();
+            all.join(", ")
+        }
+        other => other.to_string(),
+    };
+    own.map(|(_, value)| shown(value)).collect::<Vec<_>>().join(" ")
 }
 
 impl fmt::Display for Found {

@@ -83,12 +83,6 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
          OAUTHBEARER",
     ),
     (
-        &[ApiKey::AlterClientQuotas],
-        "quotas in the broker",
-        "`kafka-configs.sh` cannot set a quota; describing them shows none. The proxy has a filter \
-         for quotas",
-    ),
-    (
         &[ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry],
         "metrics of clients (KIP-714)",
         "clients push no metrics and go on",

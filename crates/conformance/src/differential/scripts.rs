@@ -9,6 +9,7 @@ mod configs;
 mod groups;
 pub(super) mod malformed;
 mod offsets;
+mod quotas;
 mod records;
 mod security;
 mod share_groups;
@@ -33,6 +34,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     share_groups::run(session)?;
     transactions::run(session)?;
     cluster::run(session)?;
+    quotas::run(session)?;
     security::run(session)?;
     malformed::run(session)?;
     // What was asked without rights was so to the end.

@@ -6,9 +6,10 @@ use crate::check::Check;
 
 /// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
 /// chooses its way by what it sees here.
-const SERVED: [&str; 53] = [
+const SERVED: [&str; 54] = [
     "AddOffsetsToTxn",
     "AddPartitionsToTxn",
+    "AlterClientQuotas",
     "AlterConfigs",
     "AlterShareGroupOffsets",
     "AlterUserScramCredentials",

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use moldau_broker::{
     AuthorizationSettings, Config, Durability, GroupSettings, ListenerConfig, MEMORY_BYTES_MIN,
-    STANDARD_AUTHORIZER, TopicDefaults, TransactionSettings,
+    QuotaWindow, STANDARD_AUTHORIZER, TopicDefaults, TransactionSettings,
 };
 use moldau_net::{ConnectionLimits, ListenerLimits, Principal};
 
@@ -70,6 +70,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         topic_defaults,
         groups,
         transactions,
+        quota_window,
         request_bytes_max,
         connections_max_idle,
         log_retention_check_interval,
@@ -98,6 +99,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         ("defaults of topics", *topic_defaults != next.topic_defaults),
         ("settings of groups and offsets", *groups != next.groups),
         ("settings of transactions", *transactions != next.transactions),
+        ("settings of quotas", *quota_window != next.quota_window),
         ("socket.request.max.bytes", *request_bytes_max != next.request_bytes_max),
         ("connections.max.idle.ms", *connections_max_idle != next.connections_max_idle),
         ("log.retention.check.interval.ms", *log_retention_check_interval != checkup_interval),
@@ -156,6 +158,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         topic_defaults: topic_defaults(&file)?,
         groups: groups(&file)?,
         transactions: transactions(&file)?,
+        quota_window: quota_window(&file)?,
         admin: Some(admin),
         durability: match file.durability.as_ref().map(|it| it.value) {
             None | Some(DurabilityChoice::Fsync) => Durability::Fsync,
@@ -332,6 +335,20 @@ fn groups(file: &File) -> Result<GroupSettings, Problem> {
         ..defaults
     })
 }
+
+fn quota_window(file: &File) -> Result<QuotaWindow, Problem> {
+    let defaults = QuotaWindow::default();
+    let num = within(&file.quota_window_num, "quota.window.num", 1..=QUOTA_WINDOWS_MAX)?;
+    let size = &file.quota_window_size_seconds;
+    let size = within(size, "quota.window.size.seconds", 1..=i32::MAX.unsigned_abs())?;
+    Ok(QuotaWindow {
+        num: num.unwrap_or(defaults.num),
+        size_seconds: size.unwrap_or(defaults.size_seconds),
+    })
+}
+
+/// Most windows: each user and client that is measured keeps a sum for every window.
+const QUOTA_WINDOWS_MAX: u32 = 1_000;
 
 fn transactions(file: &File) -> Result<TransactionSettings, Problem> {
     let defaults = TransactionSettings::default();

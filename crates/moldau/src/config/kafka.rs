@@ -173,7 +173,10 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         &["telemetry.*", "kafka.csv.*", "confluent.support.*"],
         Meaningless("metrics are on the admin port, at /metrics"),
     ),
-    (&["quota.*", "client.quota.*"], Unsupported("the broker has no quotas; the proxy has them")),
+    (
+        &["client.quota.callback.class"],
+        Unsupported("quotas are those of users, client ids and addresses"),
+    ),
     (
         &["max.connections.per.ip.overrides", "max.connection.creation.rate"],
         Unsupported("limits are the same for all addresses, and there is no limit of the rate"),

@@ -22,11 +22,18 @@ struct Script {
     calls: Rc<Cell<usize>>,
     gates: Rc<RefCell<VecDeque<oneshot::Receiver<()>>>>,
     ready: Option<watch::Receiver<bool>>,
+    /// Nothing is taken from the peer until this is over.
+    muted: Rc<RefCell<Option<Pin<Box<Sleep>>>>>,
     stood_back: Rc<Cell<bool>>,
 }
 
 impl Service for Script {
     type Future = Pin<Box<dyn Future<Output = Response>>>;
+
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut muted = self.muted.borrow_mut();
+        muted.as_mut().map_or(Poll::Ready(()), |time| time.as_mut().poll(cx))
+    }
 
     fn poll_ready(&mut self, cx: &mut Context<'_>, _: usize) -> Poll<()> {
         let Some(ready) = &mut self.ready else { return Poll::Ready(()) };
@@ -274,6 +281,33 @@ fn frame_is_held_until_the_service_is_ready() {
         open.send(true).unwrap();
         assert_eq!(read_frame(&mut world.peer).await, b"r1");
         assert_eq!(read_frame(&mut world.peer).await, b"r2");
+    });
+}
+
+/// KIP-219: the answer says how long the client is throttled, so it goes out before.
+#[test]
+fn a_muted_peer_gets_its_answers_and_nothing_is_taken_from_it() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        let gate = world.gate();
+        world.send(&[b"l1"]).await;
+        world.settle().await;
+        *world.script.muted.borrow_mut() = Some(Box::pin(sleep(Duration::from_hours(1))));
+        world.send(&[b"r2", b"r3"]).await;
+        gate.send(()).unwrap();
+        assert_eq!(read_frame(&mut world.peer).await, b"l1");
+        for _ in 0..59 {
+            tokio::time::advance(Duration::from_mins(1)).await;
+            world.settle().await;
+            assert_eq!(world.script.calls.get(), 1);
+        }
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert_eq!(read_frame(&mut world.peer).await, b"r2");
+        assert_eq!(read_frame(&mut world.peer).await, b"r3");
+        *world.script.muted.borrow_mut() = Some(Box::pin(sleep(Duration::from_hours(1))));
+        world.settle().await;
+        world.shutdown.advance(Phase::Draining);
+        assert!(matches!(world.served.await.unwrap(), Closed::Drained));
     });
 }
 

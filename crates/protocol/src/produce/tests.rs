@@ -122,3 +122,20 @@ fn encoder_does_not_copy_records() {
     let segments = encoder.encode(12, 1, None).expect("valid");
     assert!(segments.iter().any(|segment| segment.as_ptr() == records.as_ptr()));
 }
+
+#[test]
+fn the_throttle_time_of_a_response_is_raised() {
+    use crate::messages::produce_response::TopicProduceResponse;
+    use crate::{ApiKey, messages::ProduceResponse};
+    for version in [3, 8, 9, 13] {
+        let name = if version < 13 { "orders".to_owned() } else { String::new() };
+        let topic = TopicProduceResponse { name, ..TopicProduceResponse::default() };
+        let response = ProduceResponse { responses: vec![topic], ..ProduceResponse::default() };
+        let mut out = BytesMut::new();
+        frame::encode_response(&mut out, ApiKey::Produce, version, 1, &response).unwrap();
+        raise_throttle_time(&mut out, version, 70);
+        let (_, body) = frame::parse_response(&out[4..], ApiKey::Produce, version).unwrap();
+        let read = ProduceResponse::decode(&mut crate::Reader::new(body), version).unwrap();
+        assert_eq!(read, ProduceResponse { throttle_time_ms: 70, ..response });
+    }
+}

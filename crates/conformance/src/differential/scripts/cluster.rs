@@ -1,5 +1,5 @@
 //! ApiVersions, Metadata, DescribeCluster, DescribeTopicPartitions, DescribeLogDirs,
-//! FindCoordinator, DescribeClientQuotas and SASL on a listener without it.
+//! FindCoordinator and SASL on a listener without it.
 
 use anyhow::Result;
 use moldau_protocol::ApiKey;
@@ -15,7 +15,6 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     topic_partitions(session)?;
     log_dirs(session)?;
     coordinators(session)?;
-    quotas(session)?;
     sasl(session)
 }
 
@@ -178,43 +177,6 @@ fn coordinators(session: &mut Session) -> Result<()> {
     session.ask_in(4..=6, ApiKey::FindCoordinator, "no groups", &keys(&[]))?;
     session.denied(ApiKey::FindCoordinator, "a group", &of("readers", 0))?;
     session.denied(ApiKey::FindCoordinator, "a transaction", &of("payments", 1))
-}
-
-fn quotas(session: &mut Session) -> Result<()> {
-    fn of(kind: &str, match_type: i8, name: Value) -> Value {
-        json!({"Components": [{"EntityType": kind, "MatchType": match_type, "Match": name}]})
-    }
-    let user = of("user", 0, json!("alice"));
-    let cases = [
-        ("all", json!({"Components": []})),
-        ("a user", user.clone()),
-        ("a user, strictly", with(&user, "Strict", json!(true))),
-        ("the default user", of("user", 1, Value::Null)),
-        ("any user", of("user", 2, Value::Null)),
-        ("a client", of("client-id", 0, json!("a"))),
-        ("an address", of("ip", 0, json!("127.0.0.1"))),
-        ("a kind that does not exist", of("planet", 0, json!("a"))),
-        ("an empty kind", of("", 0, json!("a"))),
-        ("a match of type 9", of("user", 9, json!("a"))),
-        ("an exact match without a name", of("user", 0, Value::Null)),
-        ("a default with a name", of("user", 1, json!("a"))),
-        (
-            "a kind twice",
-            json!({"Components": [
-                {"EntityType": "user", "MatchType": 0, "Match": "a"},
-                {"EntityType": "user", "MatchType": 0, "Match": "b"}]}),
-        ),
-        (
-            "a user and an address",
-            json!({"Components": [
-                {"EntityType": "user", "MatchType": 0, "Match": "a"},
-                {"EntityType": "ip", "MatchType": 0, "Match": "127.0.0.1"}]}),
-        ),
-    ];
-    for (name, request) in &cases {
-        session.ask(ApiKey::DescribeClientQuotas, name, request)?;
-    }
-    session.denied(ApiKey::DescribeClientQuotas, "all", &cases[0].1)
 }
 
 fn sasl(session: &mut Session) -> Result<()> {

@@ -174,6 +174,10 @@ file! {
     "transaction.max.timeout.ms" => transaction_max_timeout_ms: u64,
     /// Milliseconds until the broker forgets an unused transactional id. Default 604800000.
     "transactional.id.expiration.ms" => transactional_id_expiration_ms: u64,
+    /// Windows over which the rates of clients with a quota are measured. Default 11.
+    "quota.window.num" => quota_window_num: u32,
+    /// Seconds of each window. Default 1.
+    "quota.window.size.seconds" => quota_window_size_seconds: u32,
     // Kafka waits five minutes. A search in an index in memory is cheap, and space comes back
     // sooner.
     /// Milliseconds between two checks for records to delete. Default 30000.
