@@ -118,10 +118,24 @@ static APIS: &[Api] = apis! {
         typed!(SaslAuthenticateRequest, api::sasl::authenticate);
     CreatePartitions 0..=3 [Topic Alter]
         typed!(CreatePartitionsRequest, api::create_partitions::handle);
+    CreateDelegationToken 1..=3 []
+        typed!(CreateDelegationTokenRequest, api::delegation_tokens::create);
+    RenewDelegationToken 1..=2 []
+        typed!(RenewDelegationTokenRequest, api::delegation_tokens::renew);
+    ExpireDelegationToken 1..=2 []
+        typed!(ExpireDelegationTokenRequest, api::delegation_tokens::expire);
+    DescribeDelegationToken 1..=3 []
+        typed!(DescribeDelegationTokenRequest, api::delegation_tokens::describe);
     DeleteGroups 0..=3 [Group Delete]
         typed!(DeleteGroupsRequest, api::groups::delete);
+    ElectLeaders 0..=2 [Cluster Alter]
+        typed!(ElectLeadersRequest, api::reassignments::elect);
     IncrementalAlterConfigs 0..=1 [Topic AlterConfigs, Group AlterConfigs, Cluster AlterConfigs]
         typed!(IncrementalAlterConfigsRequest, api::incremental_alter_configs::handle);
+    AlterPartitionReassignments 0..=1 [Cluster Alter]
+        typed!(AlterPartitionReassignmentsRequest, api::reassignments::alter);
+    ListPartitionReassignments 0..=0 [Cluster Describe]
+        typed!(ListPartitionReassignmentsRequest, api::reassignments::list);
     OffsetDelete 0..=0 [Group Delete, Topic Read]
         typed!(OffsetDeleteRequest, api::offsets::delete);
     DescribeClientQuotas 0..=1 [Cluster DescribeConfigs]
@@ -132,6 +146,10 @@ static APIS: &[Api] = apis! {
         typed!(DescribeUserScramCredentialsRequest, api::scram_credentials::describe);
     AlterUserScramCredentials 0..=0 [Cluster Alter]
         typed!(AlterUserScramCredentialsRequest, api::scram_credentials::alter);
+    DescribeQuorum 0..=2 [Cluster Describe]
+        typed!(DescribeQuorumRequest, api::quorum::describe);
+    UpdateFeatures 0..=2 [Cluster Alter]
+        typed!(UpdateFeaturesRequest, api::quorum::update_features);
     DescribeCluster 0..=2 [Cluster Describe]
         typed!(DescribeClusterRequest, api::describe_cluster::handle);
     DescribeProducers 0..=0 [Topic Read]
@@ -144,6 +162,8 @@ static APIS: &[Api] = apis! {
         typed!(ConsumerGroupHeartbeatRequest, api::consumer_groups::heartbeat);
     ConsumerGroupDescribe 0..=1 [Group Describe, Topic Describe]
         typed!(ConsumerGroupDescribeRequest, api::consumer_groups::describe);
+    ListConfigResources 0..=1 [Cluster DescribeConfigs]
+        typed!(ListConfigResourcesRequest, api::list_config_resources::handle);
     DescribeTopicPartitions 0..=0 [Topic Describe]
         typed!(DescribeTopicPartitionsRequest, api::describe_topic_partitions::handle);
     ShareGroupHeartbeat 1..=1 [Group Read, Topic Describe]

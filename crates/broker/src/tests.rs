@@ -10,6 +10,7 @@ mod authorization;
 mod compaction;
 mod configs;
 mod consumer_groups;
+mod controller;
 mod fetch;
 mod fetch_cold;
 mod fetch_limits;

@@ -2,6 +2,7 @@
 
 mod api_versions;
 mod config_session;
+mod controller;
 mod quotas;
 
 use std::fs;
@@ -62,6 +63,9 @@ pub enum Family {
     Performance,
     /// kafka-configs with quotas of users, clients and addresses.
     Quotas,
+    /// kafka-leader-election, kafka-reassign-partitions, kafka-metadata-quorum, kafka-features and
+    /// kafka-delegation-tokens.
+    Controller,
 }
 
 impl Family {
@@ -80,6 +84,7 @@ impl Family {
             Self::ApiVersions => "api-versions",
             Self::Performance => "performance",
             Self::Quotas => "quotas",
+            Self::Controller => "controller",
         }
     }
 }
@@ -123,6 +128,7 @@ impl<'a> Tools<'a> {
             Family::ApiVersions => self.api_versions()?,
             Family::Performance => self.performance()?,
             Family::Quotas => self.quotas()?,
+            Family::Controller => self.controller()?,
         }
         Ok(self.checks)
     }

@@ -77,6 +77,11 @@ pub(crate) fn respond(
     }
 }
 
+/// The level of a feature, if there is one of this name.
+pub(crate) fn finalized_level(feature: &str) -> Option<i16> {
+    FEATURES.iter().find(|(name, _)| *name == feature).map(|(_, level)| *level)
+}
+
 /// The answer to a request of an unknown version, to be encoded as version 0.
 pub(crate) fn unsupported(
     served: impl Iterator<Item = (ApiKey, VersionRange)>,

@@ -27,9 +27,9 @@ use crate::topic_names;
 
 /// Kafka's numbers of resource types.
 pub(crate) const RESOURCE_TOPIC: i8 = 2;
-const RESOURCE_BROKER: i8 = 4;
-const RESOURCE_BROKER_LOGGER: i8 = 8;
-const RESOURCE_CLIENT_METRICS: i8 = 16;
+pub(crate) const RESOURCE_BROKER: i8 = 4;
+pub(crate) const RESOURCE_BROKER_LOGGER: i8 = 8;
+pub(crate) const RESOURCE_CLIENT_METRICS: i8 = 16;
 pub(crate) const RESOURCE_GROUP: i8 = 32;
 
 /// Kafka's numbers of sources: the topic or group itself, the broker's configuration, the built-in

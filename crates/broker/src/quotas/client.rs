@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use moldau_net::Principal;
 use moldau_protocol::ErrorCode;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -61,6 +62,16 @@ impl QuotaClient {
     pub(crate) fn become_user(&self, user: &str) {
         *self.user.borrow_mut() = user.into();
         *self.remembered.borrow_mut() = Remembered::default();
+    }
+
+    /// Who the client is.
+    pub(crate) fn user(&self) -> String {
+        self.user.borrow().to_string()
+    }
+
+    /// Whether the client has not said who it is.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        **self.user.borrow() == *Principal::anonymous().name()
     }
 
     /// Whether there may be a limit for anyone.

@@ -43,6 +43,7 @@ use moldau_protocol::{ErrorCode, Request, Uuid, frame};
 
 use super::acls::ask_about_security;
 use super::consumer_groups::ask_about_consumer_groups;
+use super::controller::ask_the_controller;
 use super::requests::{commit, creatable, create, fetch, fetch_topic, join, list_offsets, produce};
 use super::requests::{fetch_topic_id, pairs, sync};
 use super::share_deliveries::ask_about_share_deliveries;
@@ -150,6 +151,7 @@ pub(super) fn ask_everything(world: &World) {
     ask_about_share_deliveries(world, orders);
     ask_for_offsets(world, orders);
     ask_for_changes(world);
+    ask_the_controller(world);
     ask_about_security(world);
     ask_about_transactions(world);
     ask_for_deletions(world);

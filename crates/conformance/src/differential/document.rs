@@ -72,49 +72,26 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
          `classic` is its default",
     ),
     (
-        &[
-            ApiKey::CreateDelegationToken,
-            ApiKey::RenewDelegationToken,
-            ApiKey::ExpireDelegationToken,
-            ApiKey::DescribeDelegationToken,
-        ],
-        "delegation tokens",
-        "`kafka-delegation-tokens.sh` fails with `UnsupportedVersionException`; use SCRAM or \
-         OAUTHBEARER",
-    ),
-    (
         &[ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry],
         "metrics of clients (KIP-714)",
         "clients push no metrics and go on",
     ),
     (
-        &[ApiKey::ListConfigResources],
-        "lists of resources with a configuration",
-        "`kafka-client-metrics.sh --list` fails with `UnsupportedVersionException`",
+        &[ApiKey::AlterReplicaLogDirs],
+        "several directories",
+        "`kafka-reassign-partitions.sh` fails with `UnsupportedVersionException` if its plan names \
+         directories; there is one",
     ),
     (
         &[
-            ApiKey::ElectLeaders,
-            ApiKey::AlterPartitionReassignments,
-            ApiKey::ListPartitionReassignments,
-            ApiKey::AlterReplicaLogDirs,
-        ],
-        "replicas: elections, reassignment, several directories",
-        "`kafka-leader-election.sh` and `kafka-reassign-partitions.sh` fail with \
-         `UnsupportedVersionException`; there is one broker with one directory",
-    ),
-    (
-        &[
-            ApiKey::DescribeQuorum,
             ApiKey::AddRaftVoter,
             ApiKey::RemoveRaftVoter,
             ApiKey::UnregisterBroker,
             ApiKey::UnregisterController,
-            ApiKey::UpdateFeatures,
         ],
-        "the quorum of controllers, and levels of features",
-        "`kafka-metadata-quorum.sh` and `kafka-features.sh upgrade` fail with \
-         `UnsupportedVersionException`; there are no controllers",
+        "changes of the quorum of controllers",
+        "`kafka-metadata-quorum.sh add-controller` and `remove-controller` and `kafka-cluster.sh \
+         unregister` fail with `UnsupportedVersionException`; there is one broker",
     ),
 ];
 

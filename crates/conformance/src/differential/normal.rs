@@ -18,11 +18,18 @@ const BROKERS: &[&str] = &[
     "LeaderId",
     "NodeId",
     "OfflineReplicas",
+    "ReplicaId",
     "ReplicaNodes",
 ];
 
 /// Fields that hold a time of the server's clock.
-const TIMES: &[&str] = &["LastTimestamp", "LogAppendTimeMs", "TransactionStartTimeMs"];
+const TIMES: &[&str] = &[
+    "LastCaughtUpTimestamp",
+    "LastFetchTimestamp",
+    "LastTimestamp",
+    "LogAppendTimeMs",
+    "TransactionStartTimeMs",
+];
 
 /// Fields whose value is a matter of the disk or of how a server stores what it has.
 const SIZES: &[&str] = &["PartitionSize", "TotalBytes", "UsableBytes"];

@@ -6,6 +6,7 @@
 
 mod cluster;
 mod configs;
+mod controller;
 mod groups;
 pub(super) mod malformed;
 mod offsets;
@@ -34,6 +35,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     share_groups::run(session)?;
     transactions::run(session)?;
     cluster::run(session)?;
+    controller::run(session)?;
     quotas::run(session)?;
     security::run(session)?;
     malformed::run(session)?;

@@ -113,6 +113,11 @@ impl Groups {
         self.overrides.get(group_id).cloned().unwrap_or_default()
     }
 
+    /// The groups that override something.
+    pub fn configured(&self) -> impl Iterator<Item = &str> {
+        self.overrides.keys().map(String::as_str)
+    }
+
     /// Replaces what a group overrides, and returns the record of it. It counts from the next
     /// heartbeat of each member on. The caller has checked the values. `None` where as many groups
     /// override something as there may be groups.
