@@ -174,6 +174,9 @@ pub(crate) fn producers(
             // Each partition is described once, so that an answer is bounded by what exists.
             let first = partition_indexes.into_iter().filter(|at| seen.insert((name.clone(), *at)));
             let partitions = first.map(|index| match is_allowed {
+                true if name.is_empty() => {
+                    producers_refused(index, ErrorCode::InvalidTopicException)
+                }
                 true => producers_of(call, &name, index),
                 false => producers_refused(index, ErrorCode::TopicAuthorizationFailed),
             });

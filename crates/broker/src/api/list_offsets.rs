@@ -5,14 +5,16 @@
 //! committed records is shown nothing from the last stable offset on (KIP-98). There is no
 //! remote storage: the local log start is the log start, and the last tiered offset is unknown.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use moldau_protocol::ErrorCode;
-use moldau_protocol::messages::list_offsets_request::ListOffsetsPartition;
+use moldau_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use moldau_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
 use moldau_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 use moldau_storage::{Isolation, TimestampOffset};
-use std::sync::Arc;
 
 use crate::authorizer::Operation::Describe;
 use crate::authorizer::ResourceType::Topic;
@@ -44,13 +46,20 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
         let mut turns = Turns::default();
         let isolation = isolation_of(request.isolation_level);
         let mut topics = Vec::with_capacity(request.topics.len());
-        for topic in request.topics {
+        let (mut once, twice) = (HashSet::new(), twice(&request.topics));
+        for topic in &request.topics {
             let is_allowed = rights.allow(Topic, Describe, &topic.name);
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for asked in &topic.partitions {
                 turns.step(cost(asked.timestamp)).await;
+                let named = (topic.name.as_str(), asked.partition_index);
+                let is_twice = is_allowed && twice.contains(&named);
+                if is_twice && !once.insert(named) {
+                    continue;
+                }
                 let found = match is_known(asked.timestamp, version) {
                     _ if !is_allowed => Err(ErrorCode::TopicAuthorizationFailed),
+                    _ if is_twice => Err(ErrorCode::InvalidRequest),
                     true => {
                         let epoch = asked.current_leader_epoch;
                         partition::by_name(&state, &topic.name, asked.partition_index, epoch)
@@ -63,13 +72,22 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
                 });
             }
             topics.push(ListOffsetsTopicResponse {
-                name: topic.name,
+                name: topic.name.clone(),
                 partitions,
                 ..ListOffsetsTopicResponse::default()
             });
         }
         ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }
     }))
+}
+
+/// The partitions that are named more than once; as in Kafka each is refused, once.
+fn twice(topics: &[ListOffsetsTopic]) -> HashSet<(&str, i32)> {
+    let mut seen = HashSet::new();
+    let named = topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|asked| (topic.name.as_str(), asked.partition_index))
+    });
+    named.filter(|named| !seen.insert(*named)).collect()
 }
 
 /// What a lookup counts for: one by time reads and unpacks a batch.

@@ -31,8 +31,14 @@ use crate::state::State;
 use crate::topic_config::TopicOverrides;
 use crate::topic_names;
 
+/// Versions that have ids of topics and do not take them.
+const IDS_REFUSED_IN: RangeInclusive<i16> = 10..=11;
+
 /// Versions with a place for what the client may do to the cluster.
 const CLUSTER_OPERATIONS_IN: RangeInclusive<i16> = 8..=10;
+
+/// Kafka's number for no broker.
+const NO_NODE: i32 = -1;
 
 /// From this version on the name of a topic can be null.
 const NULL_NAME_SINCE: i16 = 12;
@@ -43,7 +49,11 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     };
     let mut created = None;
     let mut answer = Answer {
-        topics: topics(call, &request, &mut created),
+        topics: match is_refused(call, &request) {
+            true => refused(&request),
+            false => topics(call, &request, &mut created),
+        },
+        is_refused: is_refused(call, &request),
         rights: call.rights.clone(),
         is_list: is_list(call, &request),
         tells_operations: request.include_topic_authorized_operations,
@@ -78,6 +88,23 @@ fn is_list(call: &Call<'_>, request: &MetadataRequest) -> bool {
         None => true,
         Some(asked) => asked.is_empty() && call.version == 0,
     }
+}
+
+/// Whether the request names topics as its version does not allow; then nothing is answered.
+fn is_refused(call: &Call<'_>, request: &MetadataRequest) -> bool {
+    let mut asked = request.topics.iter().flatten();
+    IDS_REFUSED_IN.contains(&call.version)
+        && asked.any(|topic| topic.name.is_none() || !topic.topic_id.is_zero())
+}
+
+fn refused(request: &MetadataRequest) -> Vec<Found> {
+    let asked = request.topics.iter().flatten();
+    let refused = asked.map(|topic| Found::Failed {
+        code: ErrorCode::InvalidRequest,
+        name: Some(topic.name.clone().unwrap_or_default()),
+        topic_id: topic.topic_id,
+    });
+    refused.collect()
 }
 
 /// What is known of a topic that the answer names.
@@ -173,6 +200,8 @@ impl Found {
 /// An answer on its way.
 struct Answer {
     topics: Vec<Found>,
+    /// Whether nothing is said but that of the topics.
+    is_refused: bool,
     rights: Rights,
     /// Whether topics that the client may not describe are left out.
     is_list: bool,
@@ -207,6 +236,7 @@ impl Answer {
                     name: name.clone(),
                     topic_id: *topic_id,
                     authorized_operations: match code {
+                        _ if self.is_refused => None,
                         ErrorCode::TopicAuthorizationFailed | ErrorCode::UnknownTopicId => None,
                         _ => name.as_deref().and_then(|name| self.operations(name)),
                     },
@@ -214,17 +244,27 @@ impl Answer {
                 },
             });
         }
-        let response = MetadataResponseEncoder {
-            brokers: vec![MetadataResponseBroker {
-                node_id: NODE_ID,
-                host: self.endpoint.host.clone(),
-                port: self.endpoint.port,
-                ..MetadataResponseBroker::default()
-            }],
-            cluster_id: Some(self.state.cluster_id.clone()),
-            controller_id: NODE_ID,
-            topics,
-            authorized_operations: self.cluster_operations,
+        let broker = MetadataResponseBroker {
+            node_id: NODE_ID,
+            host: self.endpoint.host.clone(),
+            port: self.endpoint.port,
+            ..MetadataResponseBroker::default()
+        };
+        let response = match self.is_refused {
+            true => MetadataResponseEncoder {
+                brokers: Vec::new(),
+                cluster_id: None,
+                controller_id: NO_NODE,
+                topics,
+                authorized_operations: None,
+            },
+            false => MetadataResponseEncoder {
+                brokers: vec![broker],
+                cluster_id: Some(self.state.cluster_id.clone()),
+                controller_id: NODE_ID,
+                topics,
+                authorized_operations: self.cluster_operations,
+            },
         };
         Ok(Response::segments(response.encode(self.version, self.correlation_id)?))
     }

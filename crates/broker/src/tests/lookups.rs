@@ -48,6 +48,21 @@ fn an_empty_log_begins_and_ends_at_zero() {
 }
 
 #[test]
+fn a_partition_named_twice_is_refused_once() {
+    let world = World::new();
+    world.create("orders", 2);
+    let mut request = list_offsets("orders", 0, LATEST);
+    let twice = request.topics[0].partitions[0].clone();
+    let mut other = twice.clone();
+    other.partition_index = 1;
+    request.topics[0].partitions.extend([other, twice]);
+    let partitions = world.ask(&request).topics.remove(0).partitions.into_iter();
+    let codes = partitions.map(|it| (it.partition_index, code(it.error_code)));
+    let expected = [(0, ErrorCode::InvalidRequest), (1, ErrorCode::None)];
+    assert_eq!(codes.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn the_first_record_not_before_a_time_is_found_within_its_batch() {
     for codec in [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4] {
         let world = World::new();

@@ -337,6 +337,25 @@ fn metadata_finds_a_topic_by_id_and_says_null_for_the_name_of_an_unknown_one() {
     assert_eq!(metadata(&world, vec![unnamed])[0].name.as_deref(), Some("orders"));
 }
 
+/// As in Kafka: the versions have the field, and do not take it.
+#[test]
+fn metadata_before_version_12_takes_no_ids() {
+    let world = World::new();
+    let id = world.create("orders", 1);
+    for asked in [
+        MetadataRequestTopic { topic_id: id, ..named("orders") },
+        MetadataRequestTopic { topic_id: id, name: None, ..MetadataRequestTopic::default() },
+    ] {
+        let request = MetadataRequest { topics: Some(vec![asked]), ..MetadataRequest::default() };
+        for version in [10, 11] {
+            let response = world.ask_in(version, &request);
+            assert_eq!(code(response.topics[0].error_code), ErrorCode::InvalidRequest);
+            assert!(response.brokers.is_empty() && response.cluster_id.is_none());
+        }
+        assert_eq!(world.ask_in(12, &request).topics[0].error_code, 0);
+    }
+}
+
 /// A request that repeats the name of a large topic would otherwise be answered by an answer that
 /// no memory holds.
 #[test]

@@ -46,68 +46,12 @@ pub(super) const ROWS: &[Difference] = &[
     },
     Difference {
         api: ApiKey::Metadata,
-        cases: &["an id"],
-        versions: (10, 11),
-        fields: &[
-            ("Brokers", "", "127.0.0.1"),
-            ("ClusterId", "null", "<cluster>"),
-            ("ControllerId", "-1", "<broker>"),
-            ("Topics", " <id of orders>", "orders"),
-            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
-        ],
-        reason: BY_ID,
-    },
-    Difference {
-        api: ApiKey::Metadata,
-        cases: &["an id and a name"],
-        versions: (10, 11),
-        fields: &[
-            ("Brokers", "", "127.0.0.1"),
-            ("ClusterId", "null", "<cluster>"),
-            ("ControllerId", "-1", "<broker>"),
-            ("Topics.ErrorCode", "42", "0"),
-            ("Topics.Partitions", "", "0, 1"),
-            ("Topics.TopicAuthorizedOperations", "-2147483648", "3576"),
-            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
-        ],
-        reason: BY_ID,
-    },
-    Difference {
-        api: ApiKey::Metadata,
-        cases: &["an id and the name of another"],
-        versions: (10, 11),
-        fields: &[
-            ("Brokers", "", "127.0.0.1"),
-            ("ClusterId", "null", "<cluster>"),
-            ("ControllerId", "-1", "<broker>"),
-            ("Topics", "empty", "orders"),
-            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
-        ],
-        reason: BY_ID,
-    },
-    Difference {
-        api: ApiKey::Metadata,
-        cases: &["an unknown id"],
-        versions: (10, 11),
-        fields: &[
-            ("Brokers", "", "127.0.0.1"),
-            ("ClusterId", "null", "<cluster>"),
-            ("ControllerId", "-1", "<broker>"),
-            ("Topics.ErrorCode", "42", "100"),
-            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
-        ],
-        reason: BY_ID,
-    },
-    Difference {
-        api: ApiKey::Metadata,
         cases: &["no id and no name"],
-        versions: (10, 13),
+        versions: (12, 13),
         fields: &[
             ("Brokers", "", "127.0.0.1"),
             ("ClusterId", "null", "<cluster>"),
             ("ControllerId", "-1", "<broker>"),
-            ("Topics.ErrorCode", "42", "100"),
-            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
             ("Topics", " <no id>", "null <no id>"),
             ("ErrorCode", "-1", "0"),
         ],
@@ -206,12 +150,42 @@ pub(super) const ROWS: &[Difference] = &[
         fields: &[("", "closed", "{ThrottleTimeMs=0 FilterResult*")],
         reason: ZERO,
     },
+    Difference {
+        api: ApiKey::ElectLeaders,
+        cases: &["of all partitions"],
+        versions: (0, 2),
+        fields: &[("ReplicaElectionResults", "__consumer_offsets, __transaction_state*", "")],
+        reason: "there are no internal topics",
+    },
+    Difference {
+        api: ApiKey::DescribeQuorum,
+        cases: &["metadata"],
+        versions: (0, 2),
+        fields: &[
+            ("Topics.Partitions.LeaderEpoch", "*", "0"),
+            ("Topics.Partitions.HighWatermark", "*", "*"),
+            ("Topics.Partitions.CurrentVoters.LogEndOffset", "*", "*"),
+        ],
+        reason: "offsets of the metadata log are positions in the journal; the leader never \
+                 changes, so its epoch is 0",
+    },
+    Difference {
+        api: ApiKey::DescribeQuorum,
+        cases: &["metadata"],
+        versions: (2, 2),
+        fields: &[("Nodes.Listeners", "CONTROLLER*", "PLAINTEXT*")],
+        reason: "the controller is reached by the listener that the client uses",
+    },
+    Difference {
+        api: ApiKey::DescribeQuorum,
+        cases: &["another partition", "another topic", "partitions", "topics"],
+        versions: (0, 2),
+        fields: &[("Topics.Partitions.LeaderId", "0", "<broker>")],
+        reason: "the leader beside an error is 0 as in Kafka, which is the number of this broker",
+    },
 ];
 
 const FEATURES: &str = "this table lists the APIs; the only feature is transaction.version";
-
-const BY_ID: &str = "topic ids work from version 10 on, which has the field; Kafka refuses them \
-     before version 12";
 
 const CURSOR: &str = "a cursor at a missing topic or partition continues behind it, because a \
      topic can be deleted between two pages; Kafka returns INVALID_REQUEST";

@@ -93,18 +93,6 @@ pub(super) const ROWS: &[Difference] = &[
     },
     Difference {
         api: ApiKey::ListOffsets,
-        cases: &["a partition twice"],
-        versions: (1, 11),
-        fields: &[
-            ("Topics.Partitions.ErrorCode", "42", "0"),
-            ("Topics.Partitions.Offset", "-1", "*"),
-            ("Topics.Partitions", "", "0"),
-            ("Topics.Partitions.LeaderEpoch", "-1", "0"),
-        ],
-        reason: "a partition named twice is answered twice; Kafka returns INVALID_REQUEST",
-    },
-    Difference {
-        api: ApiKey::ListOffsets,
         cases: &["a topic without partitions"],
         versions: (1, 11),
         fields: &[("Topics", "", "orders")],
@@ -127,14 +115,6 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (0, 0),
         fields: &[("Topics.Partitions", "0", "")],
         reason: "a name given twice is answered once, to bound the response",
-    },
-    Difference {
-        api: ApiKey::DescribeProducers,
-        cases: &["an empty name"],
-        versions: (0, 0),
-        fields: &[("Topics.Partitions.ErrorCode", "17", "3")],
-        reason: "an empty name is UNKNOWN_TOPIC_OR_PARTITION; Kafka returns \
-                 INVALID_TOPIC_EXCEPTION",
     },
 ];
 
