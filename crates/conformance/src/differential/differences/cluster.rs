@@ -30,6 +30,9 @@ pub(super) const ROWS: &[Difference] = &[
             ("ApiKeys", "34*", ""),
             ("SupportedFeatures", "*", "*"),
             ("FinalizedFeatures", "eligible.leader.replicas.versi*", ""),
+            ("SupportedFeatures.MaxVersion", "2", "1"),
+            ("FinalizedFeatures.MaxVersionLevel", "2", "1"),
+            ("FinalizedFeatures.MinVersionLevel", "2", "1"),
         ],
         reason: FEATURES,
     },
@@ -41,6 +44,9 @@ pub(super) const ROWS: &[Difference] = &[
             ("ApiKeys", "34*", ""),
             ("SupportedFeatures", "*", "*"),
             ("FinalizedFeatures", "eligible.leader.replicas.versi*", ""),
+            ("SupportedFeatures.MaxVersion", "2", "1"),
+            ("FinalizedFeatures.MaxVersionLevel", "2", "1"),
+            ("FinalizedFeatures.MinVersionLevel", "2", "1"),
         ],
         reason: FEATURES,
     },
@@ -185,7 +191,9 @@ pub(super) const ROWS: &[Difference] = &[
     },
 ];
 
-const FEATURES: &str = "this table lists the APIs; the only feature is transaction.version";
+const FEATURES: &str = "this table lists the APIs; the features are group.version, share.version \
+     and transaction.version, and share.version is 1, because 2 means dead-letter queues \
+     (KIP-1191)";
 
 const CURSOR: &str = "a cursor at a missing topic or partition continues behind it, because a \
      topic can be deleted between two pages; Kafka returns INVALID_REQUEST";
