@@ -164,10 +164,10 @@ fn quotas_are_written_as_documented() {
             value: None,
         },
     ]);
-    let golden = b"\x0a\0\0\0\0\x02\x02\0\x01a\x01\0\x02\x01\x3f\xf0\0\0\0\0\0\0\0\0\x01\x05\0";
+    let golden = b"\x0b\0\0\0\0\x02\x02\0\x01a\x01\0\x02\x01\x3f\xf0\0\0\0\0\0\0\0\0\x01\x05\0";
     assert_eq!(record.encode(), golden);
     assert_eq!(MetadataRecord::decode(golden), Ok(record));
-    for nobody in [b"\x0a\0\0\0\0\x01\0\0\0\x01\0", b"\x0a\0\0\0\0\x01\x01\x01\x01\x01\0"] {
+    for nobody in [b"\x0b\0\0\0\0\x01\0\0\0\x01\0", b"\x0b\0\0\0\0\x01\x01\x01\x01\x01\0"] {
         assert!(MetadataRecord::decode(nobody).is_err());
     }
 }
