@@ -18,7 +18,7 @@ use moldau_net::{ListenerLimits, Principal};
 use moldau_storage::{Durability, Options};
 
 use crate::memory_plan::MemoryPlan;
-use crate::quotas::QuotaWindow;
+use crate::quota_entity::QuotaWindow;
 use crate::topic_config::TopicDefaults;
 
 /// How long a request that has no timeout of its own waits for its record to be durable: Kafka's

@@ -32,9 +32,7 @@ use moldau_net::sasl;
 use crate::authorizer::{
     AccessControlEntry, Acl, Operation, PatternType, Permission, ResourcePattern, ResourceType,
 };
-use crate::quotas::entity::{
-    ADDRESS, CLIENT, EntityName, QuotaChange, QuotaEntity, QuotaKey, USER,
-};
+use crate::quota_entity::{ADDRESS, CLIENT, EntityName, QuotaChange, QuotaEntity, QuotaKey, USER};
 use crate::scram_credentials::{ScramChanges, ScramCredential, ScramMechanism};
 use crate::topic_config::TopicOverrides;
 

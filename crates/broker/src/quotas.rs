@@ -6,7 +6,6 @@
 //! Kafka.
 
 mod client;
-pub(crate) mod entity;
 mod meters;
 mod rate;
 mod rules;
@@ -19,15 +18,14 @@ use moldau_protocol::ErrorCode;
 use moldau_storage::{Lsn, Storage};
 
 pub(crate) use self::client::QuotaClient;
-use self::entity::{QuotaChange, QuotaKey};
 use self::meters::Meters;
 pub(crate) use self::meters::SharedMeter;
-pub use self::rate::QuotaWindow;
 use self::rate::whole;
 pub(crate) use self::rules::QuotaRules;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;
+use crate::quota_entity::{QuotaChange, QuotaKey, QuotaWindow};
 
 /// Most quotas: each takes some hundred bytes, and listing goes through all of them.
 const QUOTAS_MAX: usize = 100_000;

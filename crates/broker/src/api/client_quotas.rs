@@ -22,10 +22,8 @@ use moldau_protocol::messages::{
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::{Refusal, denied};
+use crate::quota_entity::{ADDRESS, CLIENT, EntityName, QuotaChange, QuotaEntity, QuotaKey, USER};
 use crate::quotas::QuotaRules;
-use crate::quotas::entity::{
-    ADDRESS, CLIENT, EntityName, QuotaChange, QuotaEntity, QuotaKey, USER,
-};
 use crate::topic_config::shown;
 
 /// Kafka's numbers of matches: of a name, of the default entity, of any entity of the kind.

@@ -1,5 +1,6 @@
 //! CreateDelegationToken 1-3, RenewDelegationToken 1-2, ExpireDelegationToken 1-2 and
-//! DescribeDelegationToken 1-3 (KIP-48): refused as by a Kafka without `delegation.token.secret.key`.
+//! DescribeDelegationToken 1-3 (KIP-48): refused as by a Kafka without
+//! `delegation.token.secret.key`.
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::{

@@ -33,8 +33,8 @@ use crate::fetch_session::{
     FetchPartition, FetchScope, Session, SessionRequest, Told, TopicRef, lock,
 };
 use crate::partition::{self, Partition, Watch, isolation_of};
+use crate::quota_entity::QuotaKey;
 use crate::quotas::QuotaClient;
-use crate::quotas::entity::QuotaKey;
 use crate::rights::Rights;
 use crate::state::State;
 use crate::throttle::raise_throttle_time;

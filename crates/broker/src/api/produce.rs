@@ -34,7 +34,7 @@ use crate::call::{
 };
 use crate::catalog::{Topic, unknown_id, unknown_name};
 use crate::error::{Refusal, denied};
-use crate::quotas::entity::QuotaKey;
+use crate::quota_entity::QuotaKey;
 use crate::topic_names::check_ordinary;
 
 /// Where the low byte of a batch's attributes stands, and its bit for transactions.

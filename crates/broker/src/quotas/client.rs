@@ -13,11 +13,11 @@ use moldau_net::Principal;
 use moldau_protocol::ErrorCode;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::entity::QuotaKey;
 use super::rate::whole;
 use super::{ClientQuotas, Limit};
 use crate::error::Refusal;
 use crate::fetch_session::lock;
+use crate::quota_entity::QuotaKey;
 
 /// Keys of users and clients.
 const KEYS: [QuotaKey; 4] = [

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::entity::QuotaKey;
-use super::rate::{QuotaWindow, TokenBucket, WindowedRate};
+use super::rate::{TokenBucket, WindowedRate};
 use super::rules::Sharers;
 use crate::fetch_session::lock;
+use crate::quota_entity::{QuotaKey, QuotaWindow};
 
 /// Most meters: each takes some hundred bytes, and clients choose their ids. Those beyond share one
 /// for each key.

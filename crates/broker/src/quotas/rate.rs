@@ -3,37 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Over which time a rate is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuotaWindow {
-    /// Windows that count (Kafka: `quota.window.num`).
-    pub num: u32,
-    /// Length of a window in seconds (Kafka: `quota.window.size.seconds`).
-    pub size_seconds: u32,
-}
-
-impl Default for QuotaWindow {
-    fn default() -> Self {
-        Self { num: 11, size_seconds: 1 }
-    }
-}
-
-impl QuotaWindow {
-    /// Milliseconds of one window.
-    pub(crate) fn size_ms(self) -> i64 {
-        i64::from(self.size_seconds) * 1_000
-    }
-
-    /// Milliseconds after which nothing of the past counts.
-    pub(crate) fn total_ms(self) -> i64 {
-        self.size_ms() * i64::from(self.num)
-    }
-
-    /// Milliseconds of the windows that are full.
-    pub(crate) fn full_ms(self) -> i64 {
-        self.size_ms() * i64::from(self.num.saturating_sub(1))
-    }
-}
+use crate::quota_entity::QuotaWindow;
 
 /// A rate of the last windows. The clock may be set back; what was measured then is forgotten.
 #[derive(Debug, Default)]

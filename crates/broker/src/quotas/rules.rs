@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use super::entity::{EntityName, QuotaChange, QuotaEntity, QuotaKey};
+use crate::quota_entity::{EntityName, QuotaChange, QuotaEntity, QuotaKey};
 
 /// Quotas by entity.
 #[derive(Default)]

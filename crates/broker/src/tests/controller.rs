@@ -6,7 +6,7 @@ use moldau_protocol::messages::alter_partition_reassignments_request::{
 };
 use moldau_protocol::messages::describe_quorum_request::{PartitionData, TopicData};
 use moldau_protocol::messages::elect_leaders_request::TopicPartitions;
-use moldau_protocol::messages::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
+use moldau_protocol::messages::list_partition_reassignments_request as list_request;
 use moldau_protocol::messages::update_features_request::FeatureUpdateKey;
 use moldau_protocol::messages::{
     AlterPartitionReassignmentsRequest, CreateDelegationTokenRequest,
@@ -169,10 +169,10 @@ pub(super) fn ask_the_controller(world: &World) {
     each(world, |_| reassignment(0, Some(&[NODE_ID])));
     each(world, |_| reassignment(7, None));
     each(world, |_| ListPartitionReassignmentsRequest {
-        topics: Some(vec![ListPartitionReassignmentsTopics {
+        topics: Some(vec![list_request::ListPartitionReassignmentsTopics {
             name: "orders".to_owned(),
             partition_indexes: vec![0],
-            ..ListPartitionReassignmentsTopics::default()
+            ..list_request::ListPartitionReassignmentsTopics::default()
         }]),
         ..ListPartitionReassignmentsRequest::default()
     });

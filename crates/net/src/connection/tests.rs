@@ -284,6 +284,11 @@ fn frame_is_held_until_the_service_is_ready() {
     });
 }
 
+/// When a peer that is muted now is heard again.
+fn hour_from_now() -> Sleep {
+    tokio::time::sleep_until(tokio::time::Instant::now() + Duration::from_hours(1))
+}
+
 /// KIP-219: the answer says how long the client is throttled, so it goes out before.
 #[test]
 fn a_muted_peer_gets_its_answers_and_nothing_is_taken_from_it() {
@@ -292,7 +297,7 @@ fn a_muted_peer_gets_its_answers_and_nothing_is_taken_from_it() {
         let gate = world.gate();
         world.send(&[b"l1"]).await;
         world.settle().await;
-        *world.script.muted.borrow_mut() = Some(Box::pin(sleep(Duration::from_hours(1))));
+        *world.script.muted.borrow_mut() = Some(Box::pin(hour_from_now()));
         world.send(&[b"r2", b"r3"]).await;
         gate.send(()).unwrap();
         assert_eq!(read_frame(&mut world.peer).await, b"l1");
@@ -304,7 +309,7 @@ fn a_muted_peer_gets_its_answers_and_nothing_is_taken_from_it() {
         tokio::time::advance(Duration::from_mins(1)).await;
         assert_eq!(read_frame(&mut world.peer).await, b"r2");
         assert_eq!(read_frame(&mut world.peer).await, b"r3");
-        *world.script.muted.borrow_mut() = Some(Box::pin(sleep(Duration::from_hours(1))));
+        *world.script.muted.borrow_mut() = Some(Box::pin(hour_from_now()));
         world.settle().await;
         world.shutdown.advance(Phase::Draining);
         assert!(matches!(world.served.await.unwrap(), Closed::Drained));

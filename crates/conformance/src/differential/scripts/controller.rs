@@ -19,7 +19,9 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
 }
 
 fn elections(session: &mut Session) -> Result<()> {
-    let of = |election: i8, topics: Value| json!({"ElectionType": election, "TopicPartitions": topics, "TimeoutMs": 10_000});
+    let of = |election: i8, topics: Value| -> Value {
+        json!({"ElectionType": election, "TopicPartitions": topics, "TimeoutMs": 10_000})
+    };
     let topic = |name: &str, partitions: &[i32]| json!({"Topic": name, "Partitions": partitions});
     let good = of(0, json!([topic(ORDERS, &[0, 1])]));
     let cases = [

@@ -100,7 +100,9 @@ fn describe_altered(session: &mut Session) -> Result<()> {
         text.contains("alice-1") && !text.contains("controller_mutation_rate")
     };
     session.until(ApiKey::DescribeClientQuotas, &all, is_done)?;
-    let component = |kind: &str, match_type: i8, name: Value| json!({"EntityType": kind, "MatchType": match_type, "Match": name});
+    let component = |kind: &str, match_type: i8, name: Value| -> Value {
+        json!({"EntityType": kind, "MatchType": match_type, "Match": name})
+    };
     let of = |components: &[Value]| json!({"Components": components});
     let alice = component("user", 0, json!("alice-1"));
     let cases = [
