@@ -160,7 +160,11 @@ pub(super) const ROWS: &[Difference] = &[
         api: ApiKey::ElectLeaders,
         cases: &["of all partitions"],
         versions: (0, 2),
-        fields: &[("ReplicaElectionResults", "__consumer_offsets, __transaction_state*", "")],
+        fields: &[(
+            "ReplicaElectionResults",
+            "__consumer_offsets, __share_group_state, __transaction_state*",
+            "",
+        )],
         reason: "there are no internal topics",
     },
     Difference {
