@@ -168,8 +168,13 @@ impl Request {
         let mut taken = Taken { begin: 0, end: 0, batches: 0, next_offset, is_all: true };
         let mut at = 0;
         while at < batches.len() {
-            let (next_offset, length) = next_and_length(batches.get(at..)?)?;
+            let (base_offset, next_offset, length) = place(batches.get(at..)?)?;
             let end = at.checked_add(length).filter(|end| *end <= batches.len())?;
+            if base_offset < self.end() && next_offset > self.end() {
+                // Batches end where a reader may have to stop. A reader of one that does not would
+                // get nothing, again and again.
+                return None;
+            }
             if next_offset > self.from {
                 if taken.batches == 0 {
                     (taken.begin, taken.end) = (at, at);
@@ -198,16 +203,17 @@ pub(super) fn range(extent: &Extent) -> (u64, usize) {
     (extent.position, usize::try_from(extent.bytes).unwrap_or(usize::MAX))
 }
 
-/// Offset after the first batch of `bytes`, and the batch's length.
-fn next_and_length(bytes: &[u8]) -> Option<(i64, usize)> {
+/// Offset of the first batch of `bytes`, the one after it, and the batch's length.
+fn place(bytes: &[u8]) -> Option<(i64, i64, usize)> {
     let header: &[u8; BATCH_HEADER_LEN] = bytes.first_chunk()?;
     let (base_offset, rest) = header.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (last_offset_delta, _) = rest.get(11..)?.split_first_chunk()?;
     let delta = i64::from(i32::from_be_bytes(*last_offset_delta));
-    let next_offset = i64::from_be_bytes(*base_offset).checked_add(delta)?.checked_add(1)?;
+    let base_offset = i64::from_be_bytes(*base_offset);
+    let next_offset = base_offset.checked_add(delta)?.checked_add(1)?;
     let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
-    Some((next_offset, length.checked_add(LENGTH_END as usize)?))
+    Some((base_offset, next_offset, length.checked_add(LENGTH_END as usize)?))
 }
 
 /// A batch's length field counts what follows it.
@@ -219,3 +225,40 @@ const PIECES_PER_READ: usize = 8;
 /// Pieces loaded ahead of a reader that asks for no more than two: the reader threads stay busy
 /// while it sends what it has. Who asks for more keeps them busy anyway.
 const PIECES_AHEAD: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header alone is enough of a batch for a read.
+    fn batch(base_offset: i64, last_offset_delta: i32) -> [u8; BATCH_HEADER_LEN] {
+        let mut header = [0; BATCH_HEADER_LEN];
+        header[..8].copy_from_slice(&base_offset.to_be_bytes());
+        header[8..12].copy_from_slice(
+            &(u32::try_from(BATCH_HEADER_LEN).unwrap() - LENGTH_END).to_be_bytes(),
+        );
+        header[23..27].copy_from_slice(&last_offset_delta.to_be_bytes());
+        header
+    }
+
+    fn taken(batches: &[[u8; BATCH_HEADER_LEN]], high_watermark: i64) -> Option<Taken> {
+        let limits = ReadLimits { bytes_max: 1 << 20, memory_max: 1 << 20, min_one: true };
+        let request = Request::new(5, limits, Isolation::ReadUncommitted, high_watermark);
+        request.take(&batches.concat(), 5, 0)
+    }
+
+    #[test]
+    fn a_read_takes_the_batches_from_its_offset_to_the_end() {
+        let batches = [batch(0, 4), batch(5, 0), batch(6, 3), batch(10, 1)];
+        let taken = taken(&batches, 10).unwrap();
+        assert_eq!((taken.batches, taken.next_offset, taken.is_all), (2, 10, false));
+        let at = BATCH_HEADER_LEN..3 * BATCH_HEADER_LEN;
+        assert_eq!(taken.begin..taken.end, at);
+    }
+
+    #[test]
+    fn a_batch_across_the_end_is_damaged() {
+        assert!(taken(&[batch(5, 5)], 10).is_none());
+        assert!(taken(&[batch(5, 4)], 10).is_some());
+    }
+}
