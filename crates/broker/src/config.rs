@@ -15,6 +15,8 @@ pub use moldau_coordinator::transactions::TransactionConfig as TransactionSettin
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;
 use moldau_net::{ListenerLimits, Principal};
+/// Which compressed batches of producers are unpacked.
+pub use moldau_records::Unpacking;
 use moldau_storage::{Durability, Options};
 
 use crate::memory_plan::MemoryPlan;
@@ -71,6 +73,8 @@ pub struct Config {
     pub topic_defaults: TopicDefaults,
     /// Consumer groups and the offsets that they commit.
     pub groups: GroupSettings,
+    /// Which compressed batches of producers are unpacked to check their records.
+    pub unpacking: Unpacking,
     /// Transactions of producers.
     pub transactions: TransactionSettings,
     /// Over which time the rates of clients with a quota are measured.

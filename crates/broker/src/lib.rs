@@ -75,6 +75,7 @@ pub use authorizer::Decisions;
 pub use config::{
     Advertised, AuthorizationSettings, Config, ConsumerGroupSettings, GroupSettings,
     ListenerConfig, STANDARD_AUTHORIZER, SaslListener, ShareGroupSettings, TransactionSettings,
+    Unpacking,
 };
 pub use error::Error;
 pub use memory_plan::MEMORY_BYTES_MIN;

@@ -52,5 +52,6 @@ pub use raw::{HeaderView, RawRecord, RawRecords, read_header};
 pub use record::{Headers, RecordView, Records};
 pub use rewrite::{Edit, RecordEditor, RewriteLimits, Rewriter};
 pub use validate::{
-    AppendRules, FAULTY_RECORDS_MAX, FaultyRecord, Invalid, Timestamps, ValidBatch, Validator,
+    AppendRules, FAULTY_RECORDS_MAX, FaultyRecord, Invalid, Timestamps, Unpacking, ValidBatch,
+    Validator,
 };

@@ -32,6 +32,17 @@ impl Summary {
             None => Err(error_of(records)),
         }
     }
+
+    /// What the header says of the records, for a topic that takes records without keys.
+    pub(crate) fn claimed_by(batch: &BatchView<'_>) -> Self {
+        let timestamp = batch.max_timestamp();
+        Self {
+            timestamp_min: timestamp,
+            timestamp_max: timestamp,
+            has_keyless: false,
+            is_consecutive: true,
+        }
+    }
 }
 
 const UNLIKE: Error = Error::InvalidRecord { reason: "it does not hold" };

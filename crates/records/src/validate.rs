@@ -23,6 +23,8 @@ pub struct AppendRules {
     pub packing: Option<Packing>,
     /// Whether records may be packed now, which takes long: [`Error::PackingNeeded`] if not.
     pub may_pack: bool,
+    /// Which compressed batches are unpacked.
+    pub unpacking: Unpacking,
 }
 
 impl AppendRules {
@@ -34,7 +36,19 @@ impl AppendRules {
         needs_keys: false,
         packing: None,
         may_pack: true,
+        unpacking: Unpacking::Always,
     };
+}
+
+/// Which compressed batches are unpacked to check their records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unpacking {
+    /// All, as in Kafka.
+    #[default]
+    Always,
+    /// Those whose header does not show that the records keep the rules of the topic. Of the
+    /// others, the header is believed.
+    WhereNeeded,
 }
 
 /// The timestamp type of a topic, with what follows from it. All times are in ms since 1970.
@@ -123,7 +137,8 @@ impl Validator {
     /// Looked at: length, magic, size limit, CRC32C, count against last offset delta, codec,
     /// producer fields, base offset 0, no control bit; then all records, unpacked where they are
     /// compressed: as many as the header counts, each within its length, up to the last byte, with
-    /// keys and timestamps that the topic allows.
+    /// keys and timestamps that the topic allows. With [`Unpacking::WhereNeeded`] the header of
+    /// most compressed batches is believed instead.
     ///
     /// Written anew are a max timestamp that is not that of the records, the timestamp type that is
     /// not the topic's, the codec that is not, and offsets of records that do not count up by one.
@@ -162,8 +177,12 @@ impl Validator {
         rules: &AppendRules,
     ) -> Result<Checked, Invalid> {
         let bytes_max = rules.unpacked_bytes_max;
-        let payload = self.decompressor.decompress(compression, batch.payload(), bytes_max)?;
-        let summary = Summary::of(batch, payload)?;
+        let (payload, summary) = if header_suffices(batch, compression, rules) {
+            (batch.payload(), Summary::claimed_by(batch))
+        } else {
+            let payload = self.decompressor.decompress(compression, batch.payload(), bytes_max)?;
+            (payload, Summary::of(batch, payload)?)
+        };
         if is_stamped(batch, rules) || !keeps(&summary, rules) {
             refuse_faulty(batch, payload, rules)?;
         }
@@ -256,6 +275,24 @@ fn check_producer(batch: &BatchView<'_>) -> Result<(), Error> {
         epoch: batch.producer_epoch(),
         base_sequence: batch.base_sequence(),
     })
+}
+
+/// Whether the records of a batch need not be unpacked: the rules leave that open, they ask for
+/// nothing that only the records show, and the header's timestamp keeps them.
+fn header_suffices(batch: &BatchView<'_>, codec: Compression, rules: &AppendRules) -> bool {
+    let is_in_time = match rules.timestamps {
+        Timestamps::Append(_) => true,
+        // A limit before 1970 refuses no timestamp that a clock can give.
+        Timestamps::Create { earliest, latest } => {
+            earliest < 0 && (NO_TIMESTAMP..=latest).contains(&batch.max_timestamp())
+        }
+    };
+    rules.unpacking == Unpacking::WhereNeeded
+        && codec != Compression::None
+        && rules.packing.is_none_or(|packing| packing.codec == codec)
+        && !rules.needs_keys
+        && is_in_time
+        && !is_stamped(batch, rules)
 }
 
 /// Whether the timestamp type of the batch is LogAppendTime where that is for the topic to say, or

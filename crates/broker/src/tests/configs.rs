@@ -18,7 +18,7 @@ use moldau_storage::Drive;
 use super::world::{NOW_MS, World, batch, code};
 use crate::topic_config::TopicDefaults;
 
-const TOPIC: i8 = 2;
+pub(super) const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
 const GROUP: i8 = 32;
 
@@ -51,7 +51,7 @@ fn value(world: &World, key: &str) -> String {
     of_orders(world, key).value.unwrap()
 }
 
-fn altering(
+pub(super) fn altering(
     kind: i8,
     name: &str,
     changes: &[(i8, &str, Option<&str>)],

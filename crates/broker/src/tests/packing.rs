@@ -5,10 +5,13 @@ use moldau_net::Reply;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::ProduceRequest;
 use moldau_records::{BatchOptions, BatchView, Compression, Decompressor, Producer};
-use moldau_storage::TopicId;
+use moldau_storage::{Drive, TopicId};
 
+use super::configs::{TOPIC, altering};
 use super::requests::{PRODUCE_BY_NAME, fetch, fetch_topic, only, produce};
-use super::world::{NOW_MS, World, base_offsets, batch_of, code, request_frame};
+use super::world::{NOW_MS, World, base_offsets, batch_of, code, request_frame, reseal};
+use crate::compaction;
+use crate::config::{Config, Unpacking};
 
 /// Records that no codec makes small.
 fn noise(bytes: usize) -> String {
@@ -59,6 +62,32 @@ fn batches_are_packed_as_their_topic_says() {
     world.create_with("producer", 1, &[("compression.type", "producer")]);
     world.append("producer", 0, packed(Compression::Snappy, "a"));
     assert_eq!(stored(&world, "producer")[0].0, Compression::Snappy);
+}
+
+/// What is believed may be damaged: the rest of the broker lives with it, also where its topic
+/// becomes a compacted one.
+#[test]
+fn a_believed_batch_that_is_damaged_stops_nothing() {
+    let believing = |config: &mut Config| config.unpacking = Unpacking::WhereNeeded;
+    let batch = |codec, value: &str| batch_of(BatchOptions::default(), codec, &[(NOW_MS, value)]);
+    let world = World::with(Drive::Threads, believing);
+    world.create("topic", 1);
+    for codec in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+        let mut damaged = batch(codec, &noise(200_000)).to_vec();
+        damaged[61..].fill(0xff);
+        reseal(&mut damaged);
+        world.append("topic", 0, damaged.into());
+    }
+    world.append("topic", 0, batch(Compression::None, "sound"));
+    let first = |offset| base_offsets(world.fetch("topic", 0, offset).records.as_ref())[0];
+    assert_eq!([0, 1, 2, 3, 4].map(first), [0, 1, 2, 3, 4]);
+    let changes =
+        [(0, "cleanup.policy", Some("compact")), (0, "min.cleanable.dirty.ratio", Some("0"))];
+    let altered = world.ask(&altering(TOPIC, "topic", &changes));
+    assert_eq!(code(altered.responses[0].error_code), ErrorCode::None);
+    world.wait(compaction::apply(&world.state, NOW_MS));
+    let world = world.restarted_with(believing);
+    assert_eq!(base_offsets(world.fetch("topic", 0, 4).records.as_ref()), [4]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::authorizer::Subject;
 use crate::call::Later;
-use crate::config::{Config, GroupSettings, ListenerConfig, TransactionSettings};
+use crate::config::{Config, GroupSettings, ListenerConfig, TransactionSettings, Unpacking};
 use crate::dispatch::{self, CallSite};
 use crate::quota_entity::QuotaWindow;
 use crate::quotas::QuotaClient;
@@ -274,6 +274,7 @@ pub(super) fn config(data_dir: &Path) -> Config {
         partitions_default: 3,
         topic_defaults: TopicDefaults::default(),
         groups: GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() },
+        unpacking: Unpacking::Always,
         transactions: TransactionSettings::default(),
         quota_window: QuotaWindow::default(),
         request_bytes_max: 100 << 20,

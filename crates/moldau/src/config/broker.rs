@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use moldau_broker::{
     AuthorizationSettings, Config, Durability, GroupSettings, ListenerConfig, MEMORY_BYTES_MIN,
-    QuotaWindow, STANDARD_AUTHORIZER, TopicDefaults, TransactionSettings,
+    QuotaWindow, STANDARD_AUTHORIZER, TopicDefaults, TransactionSettings, Unpacking,
 };
 use moldau_net::{ConnectionLimits, ListenerLimits, Principal};
 
@@ -69,6 +69,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         partitions_default,
         topic_defaults,
         groups,
+        unpacking,
         transactions,
         quota_window,
         request_bytes_max,
@@ -98,6 +99,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         ("num.partitions", *partitions_default != next.partitions_default),
         ("defaults of topics", *topic_defaults != next.topic_defaults),
         ("settings of groups and offsets", *groups != next.groups),
+        ("check_compressed_records", *unpacking != next.unpacking),
         ("settings of transactions", *transactions != next.transactions),
         ("settings of quotas", *quota_window != next.quota_window),
         ("socket.request.max.bytes", *request_bytes_max != next.request_bytes_max),
@@ -157,6 +159,10 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         authorization: authorization(&file)?,
         topic_defaults: topic_defaults(&file)?,
         groups: groups(&file)?,
+        unpacking: match or(&file.check_compressed_records, true) {
+            true => Unpacking::Always,
+            false => Unpacking::WhereNeeded,
+        },
         transactions: transactions(&file)?,
         quota_window: quota_window(&file)?,
         admin: Some(admin),

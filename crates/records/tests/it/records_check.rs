@@ -3,7 +3,7 @@
 use moldau_records::{
     AppendRules, Attributes, BatchOptions, BatchView, Compression, Compressor, Decompressor, Error,
     FAULTY_RECORDS_MAX, FaultyRecord, Invalid, Packing, Producer, TimestampType, Timestamps,
-    Validator, crc32c,
+    Unpacking, Validator, crc32c,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -300,6 +300,46 @@ fn records_that_unpack_to_more_than_allowed_are_refused() {
         let bytes_max = unpacked - 1;
         assert_eq!(within(bytes_max), Err(Error::PayloadTooLarge { bytes_max }), "{codec}");
     }
+}
+
+/// With the header believed, only what the header shows is checked, unless the topic needs more.
+#[test]
+fn a_compressed_batch_is_unpacked_where_its_header_does_not_suffice() {
+    let believing = AppendRules { unpacking: Unpacking::WhereNeeded, ..RULES };
+    let until = |earliest, latest| Timestamps::Create { earliest, latest };
+    let garbage = |codec: Compression| {
+        let mut bytes = plain(&[at(150), at(160)], codec);
+        bytes[61..].fill(0xff);
+        sealed(bytes)
+    };
+    for codec in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+        let garbage = garbage(codec);
+        assert!(outcome(&garbage, &RULES).is_err(), "{codec}");
+        let mut validator = Validator::default();
+        let batch = validator.check(&garbage, &believing).unwrap();
+        assert_eq!((batch.view().bytes(), batch.records_count()), (garbage.as_slice(), 2));
+        let stamped = AppendRules { timestamps: Timestamps::Append(70), ..believing };
+        let batch = validator.check(&garbage, &stamped).unwrap();
+        assert_eq!(batch.view().max_timestamp(), 70);
+        assert_eq!(batch.view().check_crc(), Ok(()));
+        assert_eq!(batch.view().payload(), &garbage[61..]);
+        let other = if codec == Compression::Gzip { Compression::Lz4 } else { Compression::Gzip };
+        for rules in [
+            AppendRules { needs_keys: true, ..believing },
+            AppendRules { packing: Some(Packing::from(other)), ..believing },
+            AppendRules { timestamps: until(i64::MIN, 159), ..believing },
+            AppendRules { timestamps: until(0, 200), ..believing },
+        ] {
+            assert!(outcome(&garbage, &rules).is_err(), "{codec} {rules:?}");
+        }
+        let rules = AppendRules { timestamps: until(-1, 160), ..believing };
+        assert_eq!(outcome(&garbage, &rules), Ok(()), "{codec}");
+        let late = plain(&[at(150), at(201)], codec);
+        let rules = AppendRules { timestamps: until(-1, 200), ..believing };
+        let refused = Validator::default().check(&late, &rules).unwrap_err();
+        assert_eq!(refused.records.iter().map(|it| it.index).collect::<Vec<_>>(), [1]);
+    }
+    assert!(outcome(&garbage(Compression::None), &believing).is_err());
 }
 
 proptest! {

@@ -17,7 +17,7 @@ use moldau_protocol::produce::{PartitionRecords, ProduceRequestView};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{
     AppendRules, Attributes, Compression, Error, FAULTY_RECORDS_MAX, Invalid, Timestamps,
-    ValidBatch, Validator,
+    Unpacking, ValidBatch, Validator,
 };
 use moldau_storage::{Appended, Lsn};
 
@@ -220,11 +220,15 @@ impl Appends {
             let message = "zstd needs Produce version 7 or later";
             return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message).into());
         }
-        if effort.is_little() && is_heavy(codec, records.len(), &topic.config) {
+        let unpacking = self.state.config.unpacking;
+        if effort.is_little() && is_heavy(codec, records.len(), &topic.config, unpacking) {
             return Err(Stop::TooMuch);
         }
         let appended = VALIDATOR.with_borrow_mut(|validator| {
-            let rules = append_rules(&topic.config, self.now_ms, records.len(), effort);
+            let rules = AppendRules {
+                unpacking,
+                ..append_rules(&topic.config, self.now_ms, records.len(), effort)
+            };
             let batch = match validator.check(records, &rules) {
                 Err(invalid) if effort.is_little() && needs_worker(&invalid.error) => {
                     return Err(Stop::TooMuch);
@@ -319,12 +323,17 @@ fn claimed_codec(records: &[u8]) -> Result<Compression, Error> {
 }
 
 /// Whether a batch of this codec and size takes more than little effort.
-fn is_heavy(codec: Result<Compression, Error>, bytes: usize, config: &TopicConfig) -> bool {
-    let is_packed = codec != Ok(Compression::None);
+fn is_heavy(
+    codec: Result<Compression, Error>,
+    bytes: usize,
+    config: &TopicConfig,
+    unpacking: Unpacking,
+) -> bool {
+    let is_unpacked = codec != Ok(Compression::None) && unpacking == Unpacking::Always;
     let is_to_be_packed = config
         .packing
         .is_some_and(|packing| packing.codec != Compression::None && codec != Ok(packing.codec));
-    is_to_be_packed || is_packed && bytes > LITTLE_BYTES_MAX
+    is_to_be_packed || is_unpacked && bytes > LITTLE_BYTES_MAX
 }
 
 /// Whether a batch that could not be checked with little effort can be with more.
@@ -360,5 +369,6 @@ fn append_rules(
         needs_keys,
         packing: config.packing,
         may_pack: !effort.is_little(),
+        unpacking: Unpacking::Always,
     }
 }

@@ -61,6 +61,8 @@ file! {
     "durability" => durability: DurabilityChoice,
     /// Milliseconds that a flush waits for more records, for slow network disks. Default 0.
     "commit_delay_ms" => commit_delay_ms: u64,
+    /// Whether compressed batches are unpacked to check their records. Default true.
+    "check_compressed_records" => check_compressed_records: bool,
     /// Bytes of memory for records, requests and responses. Default: five eighths of the machine's
     /// memory, or of its control group's.
     "memory.max.bytes" => memory_max_bytes: usize,
