@@ -303,15 +303,17 @@ impl Log {
                 Error::corrupt(&piece.segment.path, piece.block.offset(), reason)
             };
             let batches = block.get(piece.within.clone()).ok_or_else(damaged)?;
-            let taken = request.take(batches, read.next_offset, read.bytes).ok_or_else(damaged)?;
+            let offsets = piece.base_offset..piece.next_offset;
+            let taken = request.take(batches, offsets, read.next_offset, read.bytes);
+            let taken = taken.ok_or_else(damaged)?;
             count += taken.batches;
             if taken.batches > 0 {
                 let at = piece.within.start;
                 let slice = block.slice(at + taken.begin..at + taken.end);
                 read.bytes += slice.len();
                 read.batches.push(slice);
-                read.next_offset = taken.next_offset;
             }
+            read.next_offset = taken.next_offset;
             if !taken.is_all {
                 break;
             }

@@ -1,5 +1,7 @@
 //! What a read asks of a log: which batches it may take, and where those lie.
 
+use std::ops::Range;
+
 use moldau_records::BATCH_HEADER_LEN;
 
 use crate::Error;
@@ -157,11 +159,13 @@ impl Request {
         }
     }
 
-    /// Which of `batches`, the part of a run in one block, belong to the read, which has come to
-    /// this offset with so many bytes; `None` if they are not batches.
+    /// Which of `batches`, the part of a run in one block that accounts for `offsets`, belong to the
+    /// read, which has come to this offset with so many bytes; `None` if they are not batches of
+    /// these offsets.
     pub(super) fn take(
         &self,
         batches: &[u8],
+        offsets: Range<i64>,
         next_offset: i64,
         bytes_before: usize,
     ) -> Option<Taken> {
@@ -170,7 +174,8 @@ impl Request {
         while at < batches.len() {
             let (base_offset, next_offset, length) = place(batches.get(at..)?)?;
             let end = at.checked_add(length).filter(|end| *end <= batches.len())?;
-            if base_offset < self.end() && next_offset > self.end() {
+            let is_across_end = base_offset < self.end() && next_offset > self.end();
+            if is_across_end || base_offset < offsets.start || next_offset > offsets.end {
                 // Batches end where a reader may have to stop. A reader of one that does not would
                 // get nothing, again and again.
                 return None;
@@ -185,6 +190,10 @@ impl Request {
                 let ReadLimits { bytes_max, min_one, .. } = self.limits;
                 if is_open || (bytes > bytes_max && !(min_one && is_first)) {
                     taken.is_all = false;
+                    if is_open && taken.batches == 0 {
+                        // Compaction has removed what was before it.
+                        taken.next_offset = self.end();
+                    }
                     break;
                 }
                 taken.batches += 1;
@@ -241,10 +250,18 @@ mod tests {
         header
     }
 
-    fn taken(batches: &[[u8; BATCH_HEADER_LEN]], high_watermark: i64) -> Option<Taken> {
+    fn taken_of(
+        batches: &[[u8; BATCH_HEADER_LEN]],
+        offsets: Range<i64>,
+        high_watermark: i64,
+    ) -> Option<Taken> {
         let limits = ReadLimits { bytes_max: 1 << 20, memory_max: 1 << 20, min_one: true };
         let request = Request::new(5, limits, Isolation::ReadUncommitted, high_watermark);
-        request.take(&batches.concat(), 5, 0)
+        request.take(&batches.concat(), offsets, 5, 0)
+    }
+
+    fn taken(batches: &[[u8; BATCH_HEADER_LEN]], high_watermark: i64) -> Option<Taken> {
+        taken_of(batches, 0..20, high_watermark)
     }
 
     #[test]
@@ -260,5 +277,20 @@ mod tests {
     fn a_batch_across_the_end_is_damaged() {
         assert!(taken(&[batch(5, 5)], 10).is_none());
         assert!(taken(&[batch(5, 4)], 10).is_some());
+    }
+
+    /// The offsets of a batch are damaged, or those that the footer has of its run.
+    #[test]
+    fn a_batch_outside_the_offsets_of_its_run_is_damaged() {
+        assert!(taken_of(&[batch(5, 4)], 5..10, 10).is_some());
+        assert!(taken_of(&[batch(5, 4)], 6..10, 10).is_none());
+        assert!(taken_of(&[batch(5, 4)], 5..9, 10).is_none());
+        assert!(taken_of(&[batch(12, 0)], 5..12, 12).is_none());
+    }
+
+    #[test]
+    fn a_read_of_removed_records_comes_to_its_end() {
+        let taken = taken(&[batch(12, 0)], 10).unwrap();
+        assert_eq!((taken.batches, taken.next_offset, taken.is_all), (0, 10, false));
     }
 }
