@@ -13,7 +13,7 @@ use moldau_storage::{Lsn, Storage, TopicId};
 use crate::error::{Refusal, append_refusal};
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
-use crate::topic_config::{TopicConfig, TopicDefaults, TopicOverrides, shown};
+use crate::topic_config::{DefaultSource, TopicConfig, TopicDefaults, TopicOverrides, shown};
 use crate::topic_logs::TopicLogs;
 use crate::topic_names::{MetricNames, check_name, check_ordinary};
 
@@ -50,14 +50,15 @@ impl Topic {
 /// All topics.
 #[derive(Debug)]
 pub(crate) struct Catalog {
-    /// What topics have where they override nothing.
-    defaults: TopicDefaults,
-    /// Guards both maps; never held while waiting for anything but the journal's buffer.
+    /// Guards the topics and their defaults; never held while waiting for anything but the
+    /// journal's buffer.
     topics: RwLock<Topics>,
 }
 
 #[derive(Debug, Default)]
 struct Topics {
+    /// What topics have where they override nothing.
+    defaults: Arc<TopicDefaults>,
     by_name: BTreeMap<Arc<str>, Arc<Topic>>,
     by_id: HashMap<Uuid, Arc<Topic>>,
     metric_names: MetricNames,
@@ -110,11 +111,11 @@ impl Topics {
         Some(topic)
     }
 
-    fn apply(&mut self, record: MetadataRecord, defaults: &TopicDefaults) -> Result<(), String> {
+    fn apply(&mut self, record: MetadataRecord) -> Result<(), String> {
         match record {
             MetadataRecord::TopicCreated { id, name, partitions, overrides } => {
                 check_stored(partitions)?;
-                let config = TopicConfig::restore(&overrides, defaults)?;
+                let config = TopicConfig::restore(&overrides, &self.defaults)?;
                 let id = Uuid::from_bytes(id);
                 let logs = Arc::default();
                 self.put(Topic { id, name: name.into(), partitions, overrides, config, logs });
@@ -129,8 +130,11 @@ impl Topics {
             }
             MetadataRecord::TopicConfigured { id, overrides } => {
                 let topic = self.existing(Uuid::from_bytes(id))?;
-                let config = TopicConfig::restore(&overrides, defaults)?;
+                let config = TopicConfig::restore(&overrides, &self.defaults)?;
                 self.put(Topic { overrides, config, ..topic });
+            }
+            MetadataRecord::DefaultsChanged { source, values } => {
+                self.change_defaults(self.defaults.replaced(source, &values)?)?;
             }
             MetadataRecord::Group(_)
             | MetadataRecord::ProducerIds(_)
@@ -140,6 +144,24 @@ impl Topics {
             | MetadataRecord::ClientQuotasChanged(_)
             | MetadataRecord::ScramCredentialsChanged(_) => {}
         }
+        Ok(())
+    }
+
+    /// Gives all topics other defaults: a search over all, since reads of a topic's configuration
+    /// are many and changes of the defaults few.
+    fn change_defaults(&mut self, defaults: TopicDefaults) -> Result<(), String> {
+        let unchanged = TopicConfig::restore(&TopicOverrides::new(), &defaults)?;
+        for by_name in self.by_name.values_mut() {
+            let config = match by_name.overrides.is_empty() {
+                true => unchanged.clone(),
+                false => TopicConfig::restore(&by_name.overrides, &defaults)?,
+            };
+            let topic = Arc::new(Topic { config, ..Topic::clone(by_name) });
+            self.by_id.insert(topic.id, Arc::clone(&topic));
+            *by_name = topic;
+        }
+        self.defaults = Arc::new(defaults);
+        self.version += 1;
         Ok(())
     }
 
@@ -178,7 +200,8 @@ impl Topics {
 impl Catalog {
     /// A catalog without topics.
     pub(crate) fn new(defaults: TopicDefaults) -> Self {
-        Self { defaults, topics: RwLock::default() }
+        let topics = Topics { defaults: Arc::new(defaults), ..Topics::default() };
+        Self { topics: RwLock::new(topics) }
     }
 
     /// Applies a record that the journal holds.
@@ -186,7 +209,7 @@ impl Catalog {
     /// # Errors
     /// Says why the record cannot follow those before it.
     pub(crate) fn replay(&self, record: MetadataRecord) -> Result<(), String> {
-        self.write().apply(record, &self.defaults)
+        self.write().apply(record)
     }
 
     /// The topic of a name.
@@ -232,7 +255,7 @@ impl Catalog {
     ) -> Result<(Arc<Topic>, Lsn), Refusal> {
         let mut topics = self.write();
         check_absent(&topics, name)?;
-        let config = self.check_topic(&topics, name, partitions, &overrides)?;
+        let config = check_topic(&topics, name, partitions, &overrides)?;
         let id = fresh_id(&topics);
         let record = MetadataRecord::TopicCreated {
             id: id.into_bytes(),
@@ -258,7 +281,7 @@ impl Catalog {
     ) -> Result<TopicConfig, Refusal> {
         let topics = self.read();
         check_absent(&topics, name)?;
-        self.check_topic(&topics, name, partitions, overrides)
+        check_topic(&topics, name, partitions, overrides)
     }
 
     /// Deletes a topic, its data and the offsets that groups committed for it.
@@ -334,7 +357,7 @@ impl Catalog {
         let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
         let mut overrides = topic.overrides.clone();
         change(&mut overrides)?;
-        let config = TopicConfig::parse(&overrides, &self.defaults)
+        let config = TopicConfig::parse(&overrides, &topics.defaults)
             .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
         if validate_only {
             return Ok(None);
@@ -346,35 +369,53 @@ impl Catalog {
         Ok(Some(lsn))
     }
 
+    /// What topics have where they override nothing.
+    pub(crate) fn defaults(&self) -> Arc<TopicDefaults> {
+        Arc::clone(&self.read().defaults)
+    }
+
+    /// Replaces what a source gives topics by default by what `change` makes of it. That may use
+    /// the defaults in force.
+    ///
+    /// # Errors
+    /// What `change` says, `INVALID_REQUEST` for a value that is not accepted, or a journal that
+    /// takes nothing. With `validate_only` nothing is changed and no position returned.
+    pub(crate) fn configure_defaults(
+        &self,
+        storage: &Storage,
+        source: DefaultSource,
+        validate_only: bool,
+        change: impl FnOnce(&mut TopicOverrides, &TopicDefaults) -> Result<(), Refusal>,
+    ) -> Result<Option<Lsn>, Refusal> {
+        let invalid = |problem| Refusal::new(ErrorCode::InvalidRequest, problem);
+        let mut topics = self.write();
+        let mut values = topics.defaults.given_by(source);
+        change(&mut values, &topics.defaults)?;
+        let defaults = topics.defaults.replaced(source, &values).map_err(invalid)?;
+        TopicConfig::parse(&TopicOverrides::new(), &defaults).map_err(invalid)?;
+        if validate_only {
+            return Ok(None);
+        }
+        let lsn = append(storage, &MetadataRecord::DefaultsChanged { source, values })?;
+        topics.change_defaults(defaults).map_err(invalid)?;
+        Ok(Some(lsn))
+    }
+
     /// Hands over the records that rebuild the catalog, which does not change meanwhile.
     pub(crate) fn with_snapshot<T>(&self, take: impl FnOnce(Vec<MetadataRecord>) -> T) -> T {
         let topics = self.read();
-        let records = topics.by_name.values().map(|topic| MetadataRecord::TopicCreated {
+        let sources = [DefaultSource::Broker, DefaultSource::Cluster];
+        let defaults = sources.into_iter().filter_map(|source| {
+            let values = topics.defaults.given_by(source);
+            (!values.is_empty()).then_some(MetadataRecord::DefaultsChanged { source, values })
+        });
+        let created = topics.by_name.values().map(|topic| MetadataRecord::TopicCreated {
             id: topic.id.into_bytes(),
             name: topic.name.to_string(),
             partitions: topic.partitions,
             overrides: topic.overrides.clone(),
         });
-        take(records.collect())
-    }
-
-    fn check_topic(
-        &self,
-        topics: &Topics,
-        name: &str,
-        partitions: u32,
-        overrides: &TopicOverrides,
-    ) -> Result<TopicConfig, Refusal> {
-        check_name(name)?;
-        check_ordinary(name)?;
-        topics.metric_names.check(name)?;
-        if partitions == 0 {
-            let message = "a topic has at least one partition";
-            return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
-        }
-        topics.check_room(partitions, partitions)?;
-        TopicConfig::parse(overrides, &self.defaults)
-            .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
+        take(defaults.chain(created).collect())
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Topics> {
@@ -394,6 +435,24 @@ pub(crate) fn unknown_name(name: &str) -> Refusal {
 /// `UNKNOWN_TOPIC_ID` for an id.
 pub(crate) fn unknown_id(id: Uuid) -> Refusal {
     Refusal::new(ErrorCode::UnknownTopicId, format!("unknown topic id {id}"))
+}
+
+fn check_topic(
+    topics: &Topics,
+    name: &str,
+    partitions: u32,
+    overrides: &TopicOverrides,
+) -> Result<TopicConfig, Refusal> {
+    check_name(name)?;
+    check_ordinary(name)?;
+    topics.metric_names.check(name)?;
+    if partitions == 0 {
+        let message = "a topic has at least one partition";
+        return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
+    }
+    topics.check_room(partitions, partitions)?;
+    TopicConfig::parse(overrides, &topics.defaults)
+        .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
 }
 
 fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {

@@ -19,6 +19,7 @@ use moldau_net::{ListenerLimits, Principal};
 pub use moldau_records::Unpacking;
 use moldau_storage::{Durability, Options};
 
+use crate::loggers::Loggers;
 use crate::memory_plan::MemoryPlan;
 use crate::quota_entity::QuotaWindow;
 use crate::topic_config::TopicDefaults;
@@ -35,6 +36,17 @@ pub(crate) const NODE_ID: i32 = 0;
 
 /// The class whose rules the broker follows once it enforces access control lists.
 pub const STANDARD_AUTHORIZER: &str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+
+/// A key of the broker's configuration file, for those who ask for the broker's configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct FileKey {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub documentation: &'static str,
+    /// Whether the operator gave it a value.
+    pub is_given: bool,
+}
 
 /// Settings of one broker, complete when made.
 #[derive(Clone, Debug)]
@@ -90,6 +102,10 @@ pub struct Config {
     pub log_cleaner_backoff: Duration,
     /// How long requests in flight may take after a stop was asked for.
     pub drain_timeout: Duration,
+    /// The keys of the configuration file, but for the defaults of topics.
+    pub file_keys: Vec<FileKey>,
+    /// The loggers of the process, which clients can see and change; `None` for none.
+    pub loggers: Option<Arc<dyn Loggers>>,
 }
 
 /// One address at which Kafka clients connect.
@@ -133,7 +149,7 @@ impl ListenerConfig {
     }
 
     /// Name and address as Kafka writes them: `PLAINTEXT://127.0.0.1:9092`.
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}://{}", self.name, self.address)
     }
 }
@@ -155,53 +171,6 @@ pub struct Advertised {
     pub host: String,
     /// Port.
     pub port: u16,
-}
-
-/// Settings of groups of the consumer protocol under Kafka's names.
-fn consumer_group_configs(config: &ConsumerGroupSettings) -> Vec<(&'static str, String)> {
-    let names = config.assignors.iter().map(|assignor| assignor.name());
-    let (sessions, heartbeats) =
-        (&config.session_timeout_ms_range, &config.heartbeat_interval_ms_range);
-    let (intervals, own) = (&config.assignment_interval_ms_range, &config.settings);
-    vec![
-        ("group.consumer.assignment.interval.ms", own.assignment_interval_ms.to_string()),
-        ("group.consumer.assignors", names.collect::<Vec<_>>().join(",")),
-        ("group.consumer.heartbeat.interval.ms", own.heartbeat_interval_ms.to_string()),
-        ("group.consumer.max.assignment.interval.ms", intervals.end().to_string()),
-        ("group.consumer.max.heartbeat.interval.ms", heartbeats.end().to_string()),
-        ("group.consumer.max.session.timeout.ms", sessions.end().to_string()),
-        ("group.consumer.max.size", config.group_size_max.to_string()),
-        ("group.consumer.migration.policy", "disabled".to_owned()),
-        ("group.consumer.min.assignment.interval.ms", intervals.start().to_string()),
-        ("group.consumer.min.heartbeat.interval.ms", heartbeats.start().to_string()),
-        ("group.consumer.min.session.timeout.ms", sessions.start().to_string()),
-        ("group.consumer.regex.refresh.interval.ms", config.regex_refresh_interval_ms.to_string()),
-        ("group.consumer.session.timeout.ms", own.session_timeout_ms.to_string()),
-    ]
-}
-
-/// Settings of share groups under Kafka's names.
-fn share_group_configs(config: &ShareGroupSettings) -> Vec<(&'static str, String)> {
-    let mut configs = vec![
-        ("group.share.assignors", "simple".to_owned()),
-        ("group.share.max.size", config.group_size_max.to_string()),
-    ];
-    macro_rules! add {
-        ($name:literal $setting:ident $range:ident) => {
-            configs.extend([
-                (concat!("group.share.", $name), config.settings.$setting.to_string()),
-                (concat!("group.share.min.", $name), config.$range.start().to_string()),
-                (concat!("group.share.max.", $name), config.$range.end().to_string()),
-            ]);
-        };
-    }
-    add!("session.timeout.ms" session_timeout_ms session_timeout_ms_range);
-    add!("heartbeat.interval.ms" heartbeat_interval_ms heartbeat_interval_ms_range);
-    add!("assignment.interval.ms" assignment_interval_ms assignment_interval_ms_range);
-    add!("record.lock.duration.ms" record_lock_duration_ms record_lock_duration_ms_range);
-    add!("delivery.count.limit" delivery_count_limit delivery_count_limit_range);
-    add!("partition.max.record.locks" partition_max_record_locks partition_max_record_locks_range);
-    configs
 }
 
 impl Config {
@@ -230,66 +199,5 @@ impl Config {
             scrub_rate: self.scrub_rate,
             ..defaults
         }
-    }
-
-    /// The broker's own configuration under Kafka's names, as DescribeConfigs shows it. The
-    /// defaults of topics come beside it.
-    pub(crate) fn broker_configs(&self) -> Vec<(&'static str, String)> {
-        let milliseconds = |time: Duration| time.as_millis().to_string();
-        let (groups, minute_ms) = (&self.groups, 60_000);
-        let mut configs = vec![
-            ("advertised.listeners", self.advertised_listeners()),
-            ("auto.create.topics.enable", self.auto_create_topics.to_string()),
-            ("broker.id", NODE_ID.to_string()),
-            ("connections.max.idle.ms", milliseconds(self.connections_max_idle)),
-            ("default.replication.factor", "1".to_owned()),
-            ("group.initial.rebalance.delay.ms", groups.initial_rebalance_delay_ms.to_string()),
-            ("group.max.session.timeout.ms", groups.session_timeout_ms_max.to_string()),
-            ("group.max.size", groups.group_size_max.to_string()),
-            ("group.min.session.timeout.ms", groups.session_timeout_ms_min.to_string()),
-            ("group.coordinator.rebalance.protocols", "classic,consumer,share".to_owned()),
-            (
-                "listeners",
-                self.listeners.iter().map(ListenerConfig::url).collect::<Vec<_>>().join(","),
-            ),
-            ("log.cleaner.backoff.ms", milliseconds(self.log_cleaner_backoff)),
-            ("log.dirs", self.data_dir.display().to_string()),
-            ("log.retention.check.interval.ms", milliseconds(self.log_retention_check_interval)),
-            ("memory.max.bytes", self.memory_bytes.to_string()),
-            ("node.id", NODE_ID.to_string()),
-            ("num.network.threads", self.network_threads.to_string()),
-            ("num.partitions", self.partitions_default.to_string()),
-            ("offset.metadata.max.bytes", groups.offset_metadata_bytes_max.to_string()),
-            (
-                "offsets.retention.check.interval.ms",
-                groups.offsets_retention_check_interval_ms.to_string(),
-            ),
-            ("offsets.retention.minutes", (groups.offsets_retention_ms / minute_ms).to_string()),
-            ("quota.window.num", self.quota_window.num.to_string()),
-            ("quota.window.size.seconds", self.quota_window.size_seconds.to_string()),
-            ("socket.request.max.bytes", self.request_bytes_max.to_string()),
-            ("transaction.max.timeout.ms", self.transactions.timeout_ms_max.to_string()),
-            ("transactional.id.expiration.ms", self.transactions.id_expiration_ms.to_string()),
-        ];
-        configs.extend(consumer_group_configs(&groups.consumer));
-        configs.extend(share_group_configs(&groups.share));
-        if let Some(authorization) = &self.authorization {
-            let users: Vec<_> = authorization.super_users.iter().map(ToString::to_string).collect();
-            let allow = authorization.allow_everyone_if_no_acl_found.to_string();
-            configs.push(("allow.everyone.if.no.acl.found", allow));
-            configs.push(("authorizer.class.name", STANDARD_AUTHORIZER.to_owned()));
-            configs.push(("super.users", users.join(";")));
-        }
-        configs.sort_unstable();
-        configs
-    }
-
-    /// The addresses for clients, and the own address of a listener without one.
-    fn advertised_listeners(&self) -> String {
-        let advertised = self.listeners.iter().map(|listener| match &listener.advertised {
-            Some(Advertised { host, port }) => format!("{}://{host}:{port}", listener.name),
-            None => listener.url(),
-        });
-        advertised.collect::<Vec<_>>().join(",")
     }
 }

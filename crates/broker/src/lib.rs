@@ -35,6 +35,7 @@
 
 mod api;
 mod authorizer;
+mod broker_configs;
 mod call;
 mod catalog;
 mod client_service;
@@ -46,6 +47,7 @@ mod dispatch;
 mod error;
 mod fetch_session;
 mod group_service;
+mod loggers;
 mod memory_plan;
 mod metadata_record;
 mod metrics;
@@ -73,11 +75,12 @@ mod transaction_service;
 #[doc(hidden)]
 pub use authorizer::Decisions;
 pub use config::{
-    Advertised, AuthorizationSettings, Config, ConsumerGroupSettings, GroupSettings,
+    Advertised, AuthorizationSettings, Config, ConsumerGroupSettings, FileKey, GroupSettings,
     ListenerConfig, STANDARD_AUTHORIZER, SaslListener, ShareGroupSettings, TransactionSettings,
     Unpacking,
 };
 pub use error::Error;
+pub use loggers::{Level, Loggers, ROOT};
 pub use memory_plan::MEMORY_BYTES_MIN;
 pub use moldau_coordinator::Assignor;
 pub use moldau_protocol::Uuid;

@@ -17,6 +17,7 @@
 //! 11 quotas changed    count u32, then (user name, client id name, address name, key u8,
 //!                      exists u8, value f64 where it exists) each
 //!                      name = 0 none | 1 default | 2 and str16
+//! 12 defaults changed  source u8 (0 this broker, 1 all brokers) | configs   (the whole set)
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
 //! acls = count u32, then (resource type u8, pattern type u8, name str16, principal str16,
 //!        host str16, operation u8, permission u8) each, in Kafka's numbers; bytes16 as str16
@@ -34,7 +35,7 @@ use crate::authorizer::{
 };
 use crate::quota_entity::{ADDRESS, CLIENT, EntityName, QuotaChange, QuotaEntity, QuotaKey, USER};
 use crate::scram_credentials::{ScramChanges, ScramCredential, ScramMechanism};
-use crate::topic_config::TopicOverrides;
+use crate::topic_config::{DefaultSource, TopicOverrides};
 
 /// What stands before the coordinator's own record: kind and version.
 pub(crate) const GROUP_HEADER_BYTES: usize = 2;
@@ -64,6 +65,8 @@ pub(crate) enum MetadataRecord {
     Share(Vec<u8>),
     /// Quotas of clients that exist from here on, and those that do no longer.
     ClientQuotasChanged(Vec<QuotaChange>),
+    /// Clients gave topics exactly these defaults, under broker-level names.
+    DefaultsChanged { source: DefaultSource, values: TopicOverrides },
 }
 
 impl MetadataRecord {
@@ -124,6 +127,11 @@ impl MetadataRecord {
                 out.extend_from_slice(&[11, 0]);
                 put_quota_changes(&mut out, changes);
             }
+            Self::DefaultsChanged { source, values } => {
+                let source = u8::from(*source == DefaultSource::Cluster);
+                out.extend_from_slice(&[12, 0, source]);
+                put_overrides(&mut out, values);
+            }
         }
         out
     }
@@ -158,6 +166,14 @@ impl MetadataRecord {
             9 => Self::Transaction(std::mem::take(&mut fields.0).to_vec()),
             10 => Self::Share(std::mem::take(&mut fields.0).to_vec()),
             11 => Self::ClientQuotasChanged(fields.quota_changes()?),
+            12 => Self::DefaultsChanged {
+                source: match fields.array()? {
+                    [0] => DefaultSource::Broker,
+                    [1] => DefaultSource::Cluster,
+                    [other] => return Err(format!("{other} is no source of defaults")),
+                },
+                values: fields.overrides()?,
+            },
             other => return Err(format!("metadata record of unknown kind {other}")),
         };
         match fields.0.len() {

@@ -7,6 +7,7 @@ mod acls;
 mod atomicity;
 mod authentication;
 mod authorization;
+mod broker_configs;
 mod compaction;
 mod configs;
 mod consumer_groups;

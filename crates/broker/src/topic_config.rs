@@ -11,11 +11,12 @@ mod keys;
 mod tests;
 mod value;
 
+pub(crate) use defaults::DefaultSource;
 pub use defaults::TopicDefaults;
 pub(crate) use keys::{TOPIC_KEYS, TopicKey};
 pub(crate) use value::{list, shown};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use moldau_records::{Compression, Packing};
 use moldau_storage::Compaction;
@@ -169,6 +170,19 @@ pub(crate) fn canonical(name: &str, value: &str) -> Result<String, String> {
     let key = topic_key(name)
         .ok_or_else(|| format!("{} is not a configuration of a topic", shown(name)))?;
     key.canonical(value)
+}
+
+/// A list with the words of another appended, where they are absent, or subtracted.
+pub(crate) fn altered_list(current: &str, words: &str, is_append: bool) -> String {
+    let mut altered: Vec<&str> = list(current).collect();
+    if is_append {
+        let present: HashSet<&str> = altered.iter().copied().collect();
+        altered.extend(words.split(',').map(str::trim).filter(|word| !present.contains(word)));
+    } else {
+        let subtracted: HashSet<&str> = list(words).collect();
+        altered.retain(|word| !subtracted.contains(word));
+    }
+    altered.join(",")
 }
 
 /// The entry of a key.

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return not_understood(&error),
     };
-    logging::start(arguments.log_level);
+    let loggers = logging::start(arguments.log_level);
     let faults = moldau_threads::arm_faults(|| std::env::var("MOLDAU_FAULTS").ok());
     faults.expect("a test names faults that there are");
     let outcome = match arguments.command {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
             action: Some(BrokerAction::Import(options)), ..
         }) => commands::broker_import::run(&options),
         Command::Broker(BrokerArguments { action: None, options }) => {
-            commands::broker::run(&options)
+            commands::broker::run(&options, loggers)
         }
         Command::Proxy(options) => match (options.action, options.config) {
             (Some(ProxyAction::Keys(action)), _) => commands::proxy_keys::run(&action),

@@ -1,6 +1,6 @@
-//! AlterConfigs, versions 0-2 (KIP-133), of topics and groups.
+//! AlterConfigs, versions 0-2 (KIP-133), of topics, groups and brokers.
 //!
-//! The configuration of the request replaces all overrides of the topic or group. Kafka's own
+//! The configuration of the request replaces all that clients gave the resource before. Kafka's own
 //! clients and tools use IncrementalAlterConfigs; KafkaJS and older clients know this one only.
 
 use moldau_protocol::ErrorCode;
@@ -9,7 +9,8 @@ use moldau_protocol::messages::alter_configs_response::AlterConfigsResourceRespo
 use moldau_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use moldau_storage::Lsn;
 
-use crate::api::describe_configs::{RESOURCE_GROUP, authorize};
+use crate::api::broker_configs;
+use crate::api::describe_configs::{RESOURCE_BROKER, RESOURCE_GROUP, authorize};
 use crate::api::incremental_alter_configs::{
     check_distinct, configure_group, set_of_group, topic_name,
 };
@@ -62,6 +63,11 @@ fn replace(
                 set_of_group(call, overrides, &config.name, config.value.as_deref())
             })
         });
+    }
+    if resource.resource_type == RESOURCE_BROKER {
+        let configs = resource.configs.iter();
+        let configs = configs.map(|config| (config.name.as_str(), config.value.as_deref()));
+        return broker_configs::replace(call, &resource.resource_name, configs, validate_only);
     }
     let name = topic_name(resource.resource_type, &resource.resource_name)?;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {

@@ -13,9 +13,9 @@ use moldau_protocol::messages::create_topics_response::{
 use moldau_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use moldau_storage::Lsn;
 
-use crate::api::describe_configs::{SOURCE_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_TOPIC};
 use crate::authorizer::Operation;
 use crate::authorizer::ResourceType::Topic;
+use crate::broker_configs::{SOURCE_DEFAULT, SOURCE_TOPIC, code_of};
 use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
@@ -66,7 +66,7 @@ fn create(
     let overrides = overrides_wanted(topic)?;
     let catalog = &call.state.catalog;
     let mut result = match call.rights.show(Topic, Operation::DescribeConfigs, &topic.name) {
-        true => described(topic, partitions, &overrides, &call.state.config.topic_defaults),
+        true => described(topic, partitions, &overrides, &call.state.catalog.defaults()),
         false => CreatableTopicResult {
             name: topic.name.clone(),
             error_message: None,
@@ -147,8 +147,9 @@ fn described(
         value: Some(defaults.effective(overrides, key.name).to_owned()),
         config_source: match overrides.contains_key(key.name) {
             true => SOURCE_TOPIC,
-            false if defaults.given(key).next().is_some() => SOURCE_STATIC_BROKER,
-            false => SOURCE_DEFAULT,
+            false => {
+                defaults.given(key).next().map_or(SOURCE_DEFAULT, |(source, ..)| code_of(source))
+            }
         },
         ..CreatableTopicConfigs::default()
     });

@@ -1,9 +1,8 @@
 //! DescribeConfigs, versions 1-4 (KIP-133, KIP-226 synonyms, KIP-569 documentation).
 //!
 //! A topic shows every key of Kafka; its documentation says what the key does here, and whether it
-//! is stored only or not supported. Sources are the topic, the operator's defaults for all topics,
-//! and the built-in default. The broker shows its settings that Kafka has too. There are no
-//! defaults for the whole cluster (the broker of the empty name), and no loggers or client metrics
+//! is stored only or not supported. Sources are the topic, the defaults for all topics, and the
+//! built-in default. [`broker_configs`] describes brokers and loggers. There are no client metrics
 //! with a configuration. A group need not exist to have one.
 
 use std::collections::HashSet;
@@ -16,13 +15,17 @@ use moldau_protocol::messages::describe_configs_response::{
 };
 use moldau_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
+use crate::api::broker_configs;
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
+use crate::broker_configs::{
+    ConfigType, SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_STATIC_BROKER, SOURCE_TOPIC, code_of,
+};
 use crate::call::{Call, Outcome};
 use crate::catalog::{self, Topic};
-use crate::config::{GroupSettings, NODE_ID};
+use crate::config::GroupSettings;
 use crate::error::{Refusal, denied};
 use crate::rights::Rights;
-use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicKey, shown};
+use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicKey};
 use crate::topic_names;
 
 /// Kafka's numbers of resource types.
@@ -31,22 +34,6 @@ pub(crate) const RESOURCE_BROKER: i8 = 4;
 pub(crate) const RESOURCE_BROKER_LOGGER: i8 = 8;
 pub(crate) const RESOURCE_CLIENT_METRICS: i8 = 16;
 pub(crate) const RESOURCE_GROUP: i8 = 32;
-
-/// Kafka's numbers of sources: the topic or group itself, the broker's configuration, the built-in
-/// default.
-pub(crate) const SOURCE_TOPIC: i8 = 1;
-const SOURCE_GROUP: i8 = 8;
-pub(crate) const SOURCE_STATIC_BROKER: i8 = 4;
-pub(crate) const SOURCE_DEFAULT: i8 = 5;
-
-/// Kafka's number for `true` and `false`.
-const TYPE_BOOLEAN: i8 = 1;
-
-/// Kafka's number for free text; the broker's settings are shown as such.
-const TYPE_STRING: i8 = 2;
-
-/// Kafka's number for an integer of 32 bits.
-const TYPE_INT: i8 = 3;
 
 const TWICE: &str = "duplicate resource in the request";
 
@@ -124,8 +111,8 @@ fn describe(
             let topic =
                 call.state.catalog.by_name(name).ok_or_else(|| catalog::unknown_name(name))?;
             let keys = TOPIC_KEYS.iter().filter(|key| wanted(key.name));
-            let defaults = &call.state.config.topic_defaults;
-            Ok(keys.map(|key| of_topic(&topic, key, defaults, request)).collect())
+            let defaults = call.state.catalog.defaults();
+            Ok(keys.map(|key| of_topic(&topic, key, &defaults, request)).collect())
         }
         RESOURCE_GROUP if name.is_empty() => Err(no_default_group()),
         RESOURCE_GROUP => {
@@ -134,18 +121,13 @@ fn describe(
             let keys = GROUP_KEYS.iter().filter(|key| wanted(key.name));
             Ok(keys.map(|key| of_group(config, &overrides, key, request)).collect())
         }
-        RESOURCE_BROKER if name.is_empty() => Ok(Vec::new()),
-        RESOURCE_BROKER if *name == NODE_ID.to_string() => {
-            let own = call.state.config.broker_configs().into_iter();
-            let own = own.map(|(key, value)| of_broker(key, value));
-            let defaults = TOPIC_KEYS.iter();
-            let defaults =
-                defaults.flat_map(|key| defaults_of(key, &call.state.config.topic_defaults));
-            Ok(own.chain(defaults).filter(|config| wanted(&config.name)).collect())
-        }
-        RESOURCE_BROKER => {
-            let message = format!("broker {} is not this one, which is {NODE_ID}", shown(name));
-            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        RESOURCE_BROKER | RESOURCE_BROKER_LOGGER => {
+            let mut configs = match resource.resource_type {
+                RESOURCE_BROKER => broker_configs::describe(call.state, name, request)?,
+                _ => broker_configs::describe_loggers(call.state, name)?,
+            };
+            configs.retain(|config| wanted(&config.name));
+            Ok(configs)
         }
         other => {
             let message = format!("resources of type {other} have no configuration here");
@@ -186,9 +168,9 @@ fn of_group(
         config_source: source,
         synonyms: shown.collect(),
         config_type: match key.value_type() {
-            GroupKeyType::Boolean => TYPE_BOOLEAN,
-            GroupKeyType::String => TYPE_STRING,
-            GroupKeyType::Int => TYPE_INT,
+            GroupKeyType::Boolean => ConfigType::Boolean.code(),
+            GroupKeyType::String => ConfigType::String.code(),
+            GroupKeyType::Int => ConfigType::Int.code(),
         },
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
         ..DescribeConfigsResourceResult::default()
@@ -202,7 +184,7 @@ fn of_topic(
     request: &DescribeConfigsRequest,
 ) -> DescribeConfigsResourceResult {
     let own = topic.overrides.get(key.name).map(|value| (key.name, value.as_str(), SOURCE_TOPIC));
-    let given = defaults.given(key).map(|(name, value)| (name, value, SOURCE_STATIC_BROKER));
+    let given = defaults.given(key).map(|(source, name, value)| (name, value, code_of(source)));
     // Kafka names no default where several keys of different units may hold it.
     let alone = match key.broker_keys {
         [alone] => Some((alone.name, key.default, SOURCE_DEFAULT)),
@@ -224,36 +206,6 @@ fn of_topic(
         synonyms: shown.collect(),
         config_type: key.type_code(),
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
-        ..DescribeConfigsResourceResult::default()
-    }
-}
-
-/// The broker-level keys of a topic's key: those that were given, else the one that has the
-/// topic's own unit.
-fn defaults_of(key: &TopicKey, defaults: &TopicDefaults) -> Vec<DescribeConfigsResourceResult> {
-    let shown = |name: &str, value: &str, source| DescribeConfigsResourceResult {
-        name: name.to_owned(),
-        value: Some(value.to_owned()),
-        read_only: true,
-        config_source: source,
-        config_type: key.type_code(),
-        ..DescribeConfigsResourceResult::default()
-    };
-    let given = defaults.given(key).map(|(name, value)| shown(name, value, SOURCE_STATIC_BROKER));
-    let given: Vec<_> = given.collect();
-    match (given.is_empty(), key.broker_keys.first()) {
-        (true, Some(own)) => vec![shown(own.name, key.default, SOURCE_DEFAULT)],
-        _ => given,
-    }
-}
-
-fn of_broker(key: &str, value: String) -> DescribeConfigsResourceResult {
-    DescribeConfigsResourceResult {
-        name: key.to_owned(),
-        value: Some(value),
-        read_only: true,
-        config_source: SOURCE_STATIC_BROKER,
-        config_type: TYPE_STRING,
         ..DescribeConfigsResourceResult::default()
     }
 }

@@ -1,6 +1,4 @@
-//! IncrementalAlterConfigs, versions 0-1 (KIP-339), of topics and groups.
-//!
-//! Broker configuration is read at the start of the process and cannot be altered.
+//! IncrementalAlterConfigs, versions 0-1 (KIP-339), of topics, groups, brokers and loggers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +11,17 @@ use moldau_protocol::messages::incremental_alter_configs_response::AlterConfigsR
 use moldau_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 use moldau_storage::Lsn;
 
-use crate::api::describe_configs::{RESOURCE_GROUP, RESOURCE_TOPIC, authorize, no_default_group};
+use crate::api::broker_configs::{self, Operation};
+use crate::api::describe_configs::{
+    RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_GROUP, RESOURCE_TOPIC, authorize,
+    no_default_group,
+};
 use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::Refusal;
-use crate::topic_config::{TopicDefaults, TopicOverrides, canonical, list, shown, topic_key};
+use crate::topic_config::{
+    TopicDefaults, TopicOverrides, altered_list, canonical, shown, topic_key,
+};
 use crate::topic_names;
 
 const TWICE: &str = "duplicate resource in the request";
@@ -74,8 +78,20 @@ fn alter(
             resource.configs.iter().try_for_each(|config| apply_to_group(call, overrides, config))
         });
     }
+    match resource.resource_type {
+        RESOURCE_BROKER => {
+            let name = &resource.resource_name;
+            return broker_configs::alter(call, name, &resource.configs, validate_only);
+        }
+        RESOURCE_BROKER_LOGGER => {
+            let name = &resource.resource_name;
+            broker_configs::alter_loggers(call, name, &resource.configs, validate_only)?;
+            return Ok(None);
+        }
+        _ => {}
+    }
     let name = topic_name(resource.resource_type, &resource.resource_name)?;
-    let defaults = &call.state.config.topic_defaults;
+    let defaults = &call.state.catalog.defaults();
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         resource.configs.iter().try_for_each(|config| apply(overrides, config, defaults))
     })
@@ -108,19 +124,15 @@ fn apply_to_group(
     config: &AlterableConfig,
 ) -> Result<(), Refusal> {
     let name = &config.name;
-    match config.config_operation {
-        0 => set_of_group(call, overrides, name, config.value.as_deref()),
-        1 => {
+    match Operation::of(config.config_operation)? {
+        Operation::Set => set_of_group(call, overrides, name, config.value.as_deref()),
+        Operation::Delete => {
             overrides.remove(name);
             Ok(())
         }
-        2 | 3 => {
+        Operation::Append | Operation::Subtract => {
             let message = format!("{} is not a list", shown(name));
             Err(Refusal::new(ErrorCode::InvalidConfig, message))
-        }
-        other => {
-            let message = format!("there is no configuration operation {other}");
-            Err(Refusal::new(ErrorCode::InvalidRequest, message))
         }
     }
 }
@@ -152,7 +164,7 @@ pub(crate) fn set_of_group(
 /// `INVALID_REQUEST` for any other resource, `INVALID_TOPIC_EXCEPTION` for what names no topic.
 pub(crate) fn topic_name(resource_type: i8, name: &str) -> Result<&str, Refusal> {
     if resource_type != RESOURCE_TOPIC {
-        let message = "only the configuration of topics and groups can be altered";
+        let message = "resources of this type have no configuration that can be altered";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
     if name.is_empty() {
@@ -176,7 +188,6 @@ pub(crate) fn check_distinct<'a>(names: impl Iterator<Item = &'a str>) -> Result
     Ok(())
 }
 
-/// Applies one operation: 0 set, 1 delete, 2 append to a list, 3 subtract from a list.
 fn apply(
     overrides: &mut TopicOverrides,
     config: &AlterableConfig,
@@ -189,40 +200,24 @@ fn apply(
             || Refusal::new(ErrorCode::InvalidRequest, format!("{} has no value", shown(name)));
         config.value.as_deref().ok_or_else(absent)
     };
-    let altered = match config.config_operation {
-        0 => value()?.to_owned(),
-        1 => {
+    let altered = match Operation::of(config.config_operation)? {
+        Operation::Set => value()?.to_owned(),
+        Operation::Delete => {
             overrides.remove(name);
             return Ok(());
         }
-        operation @ (2 | 3) => {
+        operation => {
             let value = value()?;
             if !topic_key(name).is_some_and(|key| key.is_list()) {
                 return Err(invalid(format!("{} is not a list", shown(name))));
             }
-            altered_list(defaults.effective(overrides, name), value, operation == 2)
-        }
-        other => {
-            let message = format!("unknown configuration operation {other}");
-            return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+            let is_append = operation == Operation::Append;
+            altered_list(defaults.effective(overrides, name), value, is_append)
         }
     };
     let altered = canonical(name, &altered).map_err(invalid)?;
     overrides.insert(name.clone(), altered);
     Ok(())
-}
-
-/// A list with the words of another appended, where they are absent, or subtracted.
-fn altered_list(current: &str, words: &str, is_append: bool) -> String {
-    let mut altered: Vec<&str> = list(current).collect();
-    if is_append {
-        let present: HashSet<&str> = altered.iter().copied().collect();
-        altered.extend(words.split(',').map(str::trim).filter(|word| !present.contains(word)));
-    } else {
-        let subtracted: HashSet<&str> = list(words).collect();
-        altered.retain(|word| !subtracted.contains(word));
-    }
-    altered.join(",")
 }
 
 fn not_durable(

@@ -4,6 +4,7 @@
 pub(crate) mod acls;
 pub(crate) mod alter_configs;
 pub(crate) mod api_versions;
+pub(crate) mod broker_configs;
 pub(crate) mod client_quotas;
 pub(crate) mod consumer_groups;
 pub(crate) mod create_partitions;

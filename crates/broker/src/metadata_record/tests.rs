@@ -74,6 +74,10 @@ fn record() -> impl Strategy<Value = MetadataRecord> {
             .prop_map(|(created, deleted)| MetadataRecord::AclsChanged { created, deleted }),
         scram_changes().prop_map(MetadataRecord::ScramCredentialsChanged),
         quota_changes().prop_map(MetadataRecord::ClientQuotasChanged),
+        (any::<bool>(), overrides()).prop_map(|(is_broker, values)| {
+            let source = if is_broker { DefaultSource::Broker } else { DefaultSource::Cluster };
+            MetadataRecord::DefaultsChanged { source, values }
+        }),
     ]
 }
 
@@ -170,6 +174,16 @@ fn quotas_are_written_as_documented() {
     for nobody in [b"\x0b\0\0\0\0\x01\0\0\0\x01\0", b"\x0b\0\0\0\0\x01\x01\x01\x01\x01\0"] {
         assert!(MetadataRecord::decode(nobody).is_err());
     }
+}
+
+#[test]
+fn defaults_are_written_as_documented() {
+    let values = TopicOverrides::from([("log.retention.ms".to_owned(), "5".to_owned())]);
+    let record = MetadataRecord::DefaultsChanged { source: DefaultSource::Cluster, values };
+    let golden = b"\x0c\0\x01\0\x01\0\x10log.retention.ms\0\x015";
+    assert_eq!(record.encode(), golden);
+    assert_eq!(MetadataRecord::decode(golden), Ok(record));
+    assert!(MetadataRecord::decode(b"\x0c\0\x02\0\0").is_err());
 }
 
 #[test]

@@ -19,15 +19,20 @@ use super::world::{NOW_MS, World, batch, code};
 use crate::topic_config::TopicDefaults;
 
 pub(super) const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
+pub(super) const BROKER: i8 = 4;
 const GROUP: i8 = 32;
 
-const SET: i8 = 0;
-const DELETE: i8 = 1;
-const APPEND: i8 = 2;
+pub(super) const SET: i8 = 0;
+pub(super) const DELETE: i8 = 1;
+pub(super) const APPEND: i8 = 2;
 const SUBTRACT: i8 = 3;
 
-fn describe(world: &World, kind: i8, name: &str, keys: Option<&[&str]>) -> DescribeConfigsResult {
+pub(super) fn describe(
+    world: &World,
+    kind: i8,
+    name: &str,
+    keys: Option<&[&str]>,
+) -> DescribeConfigsResult {
     let resource = DescribeConfigsResource {
         resource_type: kind,
         resource_name: name.to_owned(),
@@ -101,17 +106,6 @@ fn an_empty_list_of_keys_asks_for_all_and_an_unknown_key_for_none() {
     let all = describe(&world, TOPIC, "orders", None).configs.len();
     assert_eq!(describe(&world, TOPIC, "orders", Some(&[])).configs.len(), all);
     assert!(describe(&world, TOPIC, "orders", Some(&["no.such.key"])).configs.is_empty());
-}
-
-#[test]
-fn the_broker_shows_its_own_configuration_as_read_only() {
-    let world = World::new();
-    let configs = describe(&world, BROKER, "0", None).configs;
-    let partitions = configs.iter().find(|config| config.name == "num.partitions").unwrap();
-    assert_eq!((partitions.value.as_deref(), partitions.read_only), (Some("3"), true));
-    let defaults_of_the_cluster = describe(&world, BROKER, "", None);
-    assert_eq!(code(defaults_of_the_cluster.error_code), ErrorCode::None);
-    assert!(defaults_of_the_cluster.configs.is_empty());
 }
 
 /// A topic without overrides had Kafka's own defaults, whatever the operator chose.
@@ -250,7 +244,12 @@ fn the_older_alteration_replaces_the_whole_configuration() {
     assert_eq!(replace(TOPIC, "orders", &[]), ErrorCode::None);
     assert_eq!(shown(), both("604800000", "-1"));
     assert_eq!(replace(TOPIC, "absent", &[]), ErrorCode::UnknownTopicOrPartition);
-    assert_eq!(replace(BROKER, "0", &[]), ErrorCode::InvalidRequest);
+    assert_eq!(replace(BROKER, "1", &[]), ErrorCode::InvalidRequest);
+    assert_eq!(replace(BROKER, "0", &[("log.retention.ms", Some("5"))]), ErrorCode::None);
+    assert_eq!(shown(), both("5", "-1"));
+    assert_eq!(replace(BROKER, "0", &[]), ErrorCode::None);
+    assert_eq!(shown(), both("604800000", "-1"));
+    assert_eq!(replace(BROKER, "0", &[("log.dirs", Some("x"))]), ErrorCode::InvalidRequest);
 }
 
 #[test]

@@ -282,6 +282,8 @@ pub(super) fn config(data_dir: &Path) -> Config {
         log_retention_check_interval: Duration::from_secs(30),
         log_cleaner_backoff: Duration::from_secs(15),
         drain_timeout: Duration::ZERO,
+        file_keys: Vec::new(),
+        loggers: None,
     }
 }
 

@@ -4,15 +4,30 @@
 use std::collections::BTreeMap;
 
 use super::keys::{BrokerKey, TOPIC_KEYS, TopicKey};
-use super::{TopicConfig, TopicOverrides, topic_key};
+use super::{TopicConfig, TopicOverrides, shown, topic_key};
 
 /// Broker-level defaults of topic configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicDefaults {
     /// Values under the topic's names, from the broker-level key that wins.
     values: TopicOverrides,
-    /// Every value as it was given, under its broker-level name.
-    given: BTreeMap<&'static str, String>,
+    /// Every value as it was given, by its source and its broker-level name.
+    given: BTreeMap<(DefaultSource, &'static str), String>,
+}
+
+/// Who gave a broker-level default; the first of several wins (KIP-226).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DefaultSource {
+    /// A client, for this broker.
+    Broker,
+    /// A client, for all brokers.
+    Cluster,
+    /// The configuration file.
+    File,
+}
+
+impl DefaultSource {
+    const ALL: [Self; 3] = [Self::Broker, Self::Cluster, Self::File];
 }
 
 impl TopicDefaults {
@@ -28,25 +43,64 @@ impl TopicDefaults {
         broker_key(name).map(|(topic, _)| (topic.name, topic.documentation))
     }
 
-    /// Adds the value of a broker-level key.
+    /// Adds the value that the configuration file gives a broker-level key.
     ///
     /// # Errors
     /// Says what the key accepts, or that there is no such key.
     pub fn with(mut self, name: &str, value: &str) -> Result<Self, String> {
+        self.give(DefaultSource::File, name, value)?;
+        let settled = self.settled()?;
+        TopicConfig::parse(&TopicOverrides::new(), &settled)
+            .map_err(|problem| format!("{name}: {value:?}: {problem}"))?;
+        Ok(settled)
+    }
+
+    /// Replaces all values of a source. They may contradict others, which may have changed since
+    /// the values were checked.
+    ///
+    /// # Errors
+    /// Says what a key accepts, or that there is no such key.
+    pub(crate) fn replaced(
+        &self,
+        source: DefaultSource,
+        values: &TopicOverrides,
+    ) -> Result<Self, String> {
+        let mut replaced = self.clone();
+        replaced.given.retain(|(of, _), _| *of != source);
+        for (name, value) in values {
+            replaced.give(source, name, value)?;
+        }
+        replaced.settled()
+    }
+
+    /// All values of a source.
+    pub(crate) fn given_by(&self, source: DefaultSource) -> TopicOverrides {
+        let own = self.given.iter().filter(|((of, _), _)| *of == source);
+        own.map(|((_, name), value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    fn give(&mut self, source: DefaultSource, name: &str, value: &str) -> Result<(), String> {
         let (topic, key) = broker_key(name)
-            .ok_or_else(|| format!("{name} is not a default of topic configurations"))?;
+            .ok_or_else(|| format!("{} is not a default of topic configurations", shown(name)))?;
         key.in_topic_units(value)
             .and_then(|value| topic.check(&value))
-            .map_err(|problem| format!("{name}: {value:?} {problem}"))?;
-        self.given.insert(key.name, value.trim().to_owned());
-        // Kafka lets the finer unit win, in whichever order the keys stand.
-        let winner =
-            topic.broker_keys.iter().find_map(|key| Some((key, self.given.get(key.name)?)));
-        let (winner, text) = winner.expect("the key was just added");
-        let in_force = winner.in_topic_units(text).and_then(|value| topic.check(&value))?;
-        self.values.insert(topic.name.to_owned(), in_force);
-        TopicConfig::parse(&TopicOverrides::new(), &self)
-            .map_err(|problem| format!("{name}: {value:?}: {problem}"))?;
+            .map_err(|problem| format!("{name}: {:?} {problem}", shown(value)))?;
+        self.given.insert((source, key.name), value.trim().to_owned());
+        Ok(())
+    }
+
+    /// With the values that win. Kafka lets the finer unit win, in whichever order the keys stand.
+    fn settled(mut self) -> Result<Self, String> {
+        self.values.clear();
+        for topic in &TOPIC_KEYS {
+            let of = |key: &'static BrokerKey| {
+                let given = |source| self.given.get(&(source, key.name));
+                Some((key, DefaultSource::ALL.into_iter().find_map(given)?))
+            };
+            let Some((key, text)) = topic.broker_keys.iter().find_map(of) else { continue };
+            let in_force = key.in_topic_units(text).and_then(|value| topic.check(&value))?;
+            self.values.insert(topic.name.to_owned(), in_force);
+        }
         Ok(self)
     }
 
@@ -66,10 +120,19 @@ impl TopicDefaults {
         }
     }
 
-    /// Broker-level keys of a topic's key that were given, with their values; the first wins.
-    pub(crate) fn given(&self, key: &TopicKey) -> impl Iterator<Item = (&'static str, &str)> {
-        let given = |key: &'static BrokerKey| Some((key.name, self.given.get(key.name)?.as_str()));
-        key.broker_keys.iter().filter_map(given)
+    /// The values that were given to the broker-level keys of a topic's key, the first of which
+    /// wins among those of a name.
+    pub(crate) fn given(
+        &self,
+        key: &TopicKey,
+    ) -> impl Iterator<Item = (DefaultSource, &'static str, &str)> {
+        let of = |source, key: &'static BrokerKey| {
+            Some((source, key.name, self.given.get(&(source, key.name))?.as_str()))
+        };
+        let keys = key.broker_keys;
+        DefaultSource::ALL
+            .into_iter()
+            .flat_map(move |source| keys.iter().filter_map(move |key| of(source, key)))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use moldau_broker::{Broker, Config, Error};
 use moldau_threads::Supervisor;
@@ -14,10 +15,12 @@ use crate::commands::FAILED;
 use crate::commands::reload::{self, Reload};
 use crate::commands::signals::Signals;
 use crate::config::{self, Sources};
+use crate::logging::ProcessLoggers;
 
-pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &BrokerOptions, loggers: ProcessLoggers) -> anyhow::Result<ExitCode> {
     let mut sources = Sources::default();
-    let config = config::broker::load(options, &mut sources)?;
+    let mut config = config::broker::load(options, &mut sources)?;
+    config.loggers = Some(Arc::new(loggers));
     super::tell_warnings(Running::PROCESS, options.config.as_deref(), &sources);
     raise_descriptor_limit();
     let signals = Signals::watch()?;

@@ -77,6 +77,8 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         log_retention_check_interval,
         log_cleaner_backoff,
         drain_timeout,
+        file_keys: _,
+        loggers: _,
     } = in_force;
     let stays = |of: &[ListenerConfig]| -> Vec<_> {
         of.iter().map(|it| (it.name.clone(), it.address, it.limits.clone())).collect()
@@ -155,6 +157,8 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         positive(&file.log_retention_check_interval_ms, "log.retention.check.interval.ms")?;
     let cleaner = positive(&file.log_cleaner_backoff_ms, "log.cleaner.backoff.ms")?;
     Ok(Config {
+        file_keys: file.described(),
+        loggers: None,
         listeners: listeners(&file, memory_bytes, admin, sources)?,
         authorization: authorization(&file)?,
         topic_defaults: topic_defaults(&file)?,

@@ -85,18 +85,6 @@ pub(super) const ROWS: &[Difference] = &[
     },
     Difference {
         api: ApiKey::DescribeConfigs,
-        cases: &["a key of the broker"],
-        versions: (1, 4),
-        fields: &[
-            ("Results.Configs.ConfigSource", "5", "4"),
-            ("Results.Configs.ConfigType", "3", "2"),
-            ("Results.Configs.Documentation", "null", ""),
-        ],
-        reason: "broker keys have the type STRING, the source STATIC_BROKER_CONFIG and no \
-                 documentation",
-    },
-    Difference {
-        api: ApiKey::DescribeConfigs,
         cases: &["a resource twice"],
         versions: (1, 4),
         fields: &[

@@ -20,6 +20,21 @@ const DELETE: i8 = 1;
 const APPEND: i8 = 2;
 const SUBTRACT: i8 = 3;
 
+/// Keys that both brokers have, with the same value.
+const BROKER_KEYS: [&str; 11] = [
+    "compression.type",
+    "group.consumer.assignors",
+    "group.consumer.session.timeout.ms",
+    "group.share.max.size",
+    "log.cleanup.policy",
+    "message.max.bytes",
+    "offset.metadata.max.bytes",
+    "quota.window.num",
+    "socket.request.max.bytes",
+    "transaction.max.timeout.ms",
+    "transactional.id.expiration.ms",
+];
+
 /// The topic whose configuration is described and changed.
 const TUNED: &str = "tuned";
 
@@ -27,7 +42,9 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     session.create_topics(&[(TUNED, 1)])?;
     describe(session)?;
     incremental(session)?;
-    alter(session)
+    alter(session)?;
+    of_brokers(session)?;
+    loggers(session)
 }
 
 fn describe(session: &mut Session) -> Result<()> {
@@ -37,6 +54,7 @@ fn describe(session: &mut Session) -> Result<()> {
     };
     let one = json!(["retention.ms"]);
     let some = of(TOPIC, TUNED, json!(["retention.ms", "cleanup.policy", "compression.type"]));
+    let of_broker = of(BROKER, "$broker", json!(BROKER_KEYS));
     let cases = [
         ("a key", of(TOPIC, TUNED, one.clone())),
         ("keys", some.clone()),
@@ -49,6 +67,7 @@ fn describe(session: &mut Session) -> Result<()> {
         ("an illegal name", of(TOPIC, ILLEGAL, one.clone())),
         ("an empty name", of(TOPIC, "", one.clone())),
         ("a key of the broker", of(BROKER, "$broker", json!(["num.partitions"]))),
+        ("keys of the broker with synonyms", with(&of_broker, "IncludeSynonyms", json!(true))),
         ("the defaults of brokers", of(BROKER, "", json!(["num.partitions"]))),
         ("an unknown broker", of(BROKER, "77", json!(["num.partitions"]))),
         ("a broker of no number", of(BROKER, "one", json!(["num.partitions"]))),
@@ -167,4 +186,80 @@ fn alter(session: &mut Session) -> Result<()> {
     }
     session.denied(api, "set", &set("retention.ms", "1000000"))?;
     session.denied(api, "an unknown topic", &of(TOPIC, ABSENT, &[("retention.ms", json!("1"))]))
+}
+
+/// Defaults of topics that clients change, for one broker and for all.
+fn of_brokers(session: &mut Session) -> Result<()> {
+    let api = ApiKey::IncrementalAlterConfigs;
+    let of = |name: &str, key: &str, operation: i8, value: Value| {
+        let config = json!({"Name": key, "ConfigOperation": operation, "Value": value});
+        json!({"Resources": [
+            {"ResourceType": BROKER, "ResourceName": name, "Configs": [config]}]})
+    };
+    let key = "log.retention.bytes";
+    let synonyms = |kind: i8, name: &str, key: &str| {
+        let resource = json!({"ResourceType": kind, "ResourceName": name,
+            "ConfigurationKeys": [key]});
+        json!({"Resources": [resource], "IncludeSynonyms": true})
+    };
+    let changes = [
+        ("set a default of all brokers", of("", key, SET, json!("3000000"))),
+        ("set a default of a broker", of("$broker", key, SET, json!("2000000"))),
+        ("set a default to no number", of("$broker", key, SET, json!("many"))),
+        ("set a default out of range", of("$broker", "log.segment.bytes", SET, json!("1"))),
+        ("append to a default", of("$broker", "log.cleanup.policy", APPEND, json!("compact"))),
+        ("append to a default of no list", of("$broker", key, APPEND, json!("1"))),
+        ("operation 9 on a broker", of("$broker", key, 9, json!("1"))),
+        ("set a default to null", of("$broker", key, SET, Value::Null)),
+        ("set the coarser key", of("$broker", "log.retention.hours", SET, json!("1"))),
+    ];
+    for (name, request) in &changes {
+        session.ask(api, name, request)?;
+    }
+    let described = ApiKey::DescribeConfigs;
+    for (name, request) in [
+        ("a changed default of the broker", synonyms(BROKER, "$broker", key)),
+        ("a changed default of all brokers", synonyms(BROKER, "", key)),
+        ("a topic with a changed default", synonyms(TOPIC, TUNED, "retention.bytes")),
+    ] {
+        session.ask(described, name, &request)?;
+    }
+    let replace = |key: &str, value: &str| {
+        let config = json!({"Name": key, "Value": value});
+        json!({"Resources": [
+            {"ResourceType": BROKER, "ResourceName": "$broker", "Configs": [config]}]})
+    };
+    session.ask(ApiKey::AlterConfigs, "a default of a broker", &replace(key, "1000000"))?;
+    session.ask(ApiKey::AlterConfigs, "a static key of the broker", &replace("log.dirs", "x"))?;
+    session.ask(api, "delete a default of a broker", &of("$broker", key, DELETE, Value::Null))?;
+    session.ask(api, "delete a default of all brokers", &of("", key, DELETE, Value::Null))?;
+    Ok(())
+}
+
+fn loggers(session: &mut Session) -> Result<()> {
+    let api = ApiKey::IncrementalAlterConfigs;
+    let of = |name: &str, logger: &str, operation: i8, value: Value| {
+        let config = json!({"Name": logger, "ConfigOperation": operation, "Value": value});
+        json!({"Resources": [
+            {"ResourceType": BROKER_LOGGER, "ResourceName": name, "Configs": [config]}]})
+    };
+    let changes = [
+        ("set the root logger", of("$broker", "root", SET, json!("ERROR"))),
+        ("set no level", of("$broker", "root", SET, json!("LOUD"))),
+        ("set a level to null", of("$broker", "root", SET, Value::Null)),
+        ("set an unknown logger", of("$broker", "no.such.Logger", SET, json!("INFO"))),
+        ("delete the level of the root logger", of("$broker", "root", DELETE, Value::Null)),
+        ("append to a level", of("$broker", "root", APPEND, json!("INFO"))),
+        ("a logger of an unknown broker", of("77", "root", SET, json!("INFO"))),
+        ("a logger of no broker", of("", "root", SET, json!("INFO"))),
+    ];
+    for (name, request) in &changes {
+        session.ask(api, name, request)?;
+    }
+    let root = json!({"ResourceType": BROKER_LOGGER, "ResourceName": "$broker",
+        "ConfigurationKeys": ["root"]});
+    let root = json!({"Resources": [root]});
+    session.ask(ApiKey::DescribeConfigs, "the root logger", &root)?;
+    session.denied(ApiKey::DescribeConfigs, "the root logger", &root)?;
+    session.denied(api, "set the root logger", &changes[0].1)
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use moldau_broker::FileKey;
 use serde::Deserialize;
 
 use crate::arguments::DurabilityChoice;
@@ -28,6 +29,16 @@ macro_rules! file {
             /// The keys and their documentation, in order, but for the defaults of topics.
             pub(crate) const KEYS: &[(&'static str, &'static str)] =
                 &[$(($name, concat!($($doc),*))),*];
+
+            /// The keys with their documentation and whether the file has them, but for the
+            /// defaults of topics.
+            pub(super) fn described(&self) -> Vec<FileKey> {
+                let is_given = [$(self.$field.is_some()),*];
+                let described = Self::KEYS.iter().zip(is_given).map(|((name, text), is_given)| {
+                    FileKey { name, documentation: text.trim_start(), is_given }
+                });
+                described.collect()
+            }
 
             /// The defaults of topic configurations that the file has.
             pub(super) fn topic_defaults(
