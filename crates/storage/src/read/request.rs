@@ -159,9 +159,9 @@ impl Request {
         }
     }
 
-    /// Which of `batches`, the part of a run in one block that accounts for `offsets`, belong to the
-    /// read, which has come to this offset with so many bytes; `None` if they are not batches of
-    /// these offsets.
+    /// Which of `batches`, the part of a run in one block that accounts for `offsets`, belong to
+    /// the read, which has come to this offset with so many bytes; `None` if they are not batches
+    /// of these offsets.
     pub(super) fn take(
         &self,
         batches: &[u8],
