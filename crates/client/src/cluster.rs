@@ -11,7 +11,7 @@ use std::time::Duration;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::{FindCoordinatorRequest, MetadataRequest};
-use moldau_protocol::{Request, VersionRange};
+use moldau_protocol::{Request, Uuid, VersionRange};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -23,6 +23,9 @@ use crate::{Error, Result};
 /// How long a topic may be unknown before it is said not to exist. A topic that was created a
 /// moment ago may not have reached the broker that is asked.
 const UNKNOWN_TOPIC_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Versions of Metadata that answer for topic ids.
+const TOPIC_ID_VERSIONS: VersionRange = VersionRange::new(12, 13);
 
 /// Options of a cluster client.
 #[derive(Clone, Debug)]
@@ -289,6 +292,16 @@ impl Cluster {
         Ok(Metadata::default().updated(self.send_any(&request).await?))
     }
 
+    /// Metadata of the topics with these ids, beside the snapshot; those that do not exist are left
+    /// out. Brokers of KIP-848 find topics by id.
+    pub(crate) async fn topics_of_ids(&self, ids: &[Uuid]) -> Result<Metadata> {
+        let topic = |id: &Uuid| MetadataRequestTopic { topic_id: *id, ..Default::default() };
+        let topics = Some(ids.iter().map(topic).collect());
+        let request = MetadataRequest { topics, ..Default::default() };
+        let answer = self.any_connection().await?.send_in(&request, TOPIC_ID_VERSIONS).await?;
+        Ok(Metadata::default().updated(answer))
+    }
+
     /// A connection to the broker `node`.
     ///
     /// # Errors
@@ -334,22 +347,10 @@ impl Cluster {
         }
     }
 
-    /// An exclusive connection to the coordinator of a group.
-    ///
-    /// # Errors
-    /// As [`group_coordinator`](Self::group_coordinator).
+    /// An exclusive connection to the coordinator of a group, asked for once.
     pub(crate) async fn dedicated_coordinator(&self, group: &str) -> Result<Connection> {
-        let mut retry = self.retry();
-        loop {
-            let found = match self.find_coordinator(CoordinatorOf::Group(group)).await {
-                Ok(address) => Connection::connect(&address, &self.inner.options.connection).await,
-                Err(error) => Err(error),
-            };
-            match found {
-                Ok(connection) => return Ok(connection),
-                Err(error) => retry.pause(error).await?,
-            }
-        }
+        let address = self.find_coordinator(CoordinatorOf::Group(group)).await?;
+        Connection::connect(&address, &self.inner.options.connection).await
     }
 
     async fn find_coordinator(&self, of: CoordinatorOf<'_>) -> Result<Address> {
@@ -520,8 +521,13 @@ pub(crate) struct Retry {
 impl Retry {
     /// Waits before the next attempt; gives `error` back if it is final or time is up.
     pub(crate) async fn pause(&mut self, error: Error) -> Result<()> {
+        if error.is_retriable() { self.wait(error).await } else { Err(error) }
+    }
+
+    /// As [`pause`](Self::pause), for an error that the caller knows to pass.
+    pub(crate) async fn wait(&mut self, error: Error) -> Result<()> {
         let jittered = self.pause.mul_f64(0.8 + 0.4 * fastrand::f64());
-        if !error.is_retriable() || Instant::now() + jittered > self.deadline {
+        if Instant::now() + jittered > self.deadline {
             return Err(error);
         }
         tokio::time::sleep(jittered).await;

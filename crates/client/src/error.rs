@@ -128,6 +128,28 @@ pub enum Error {
         /// What cannot be expressed.
         source: Arc<EncodeError>,
     },
+    /// The member does not hold the partition, or lost it in between.
+    #[error("the member does not hold partition {topic}-{partition}")]
+    NotHeld {
+        /// Topic name.
+        topic: Arc<str>,
+        /// Partition number.
+        partition: i32,
+    },
+    /// A pattern of topic names is not a regular expression.
+    #[error("{pattern:?} is not a valid pattern of topics: {reason}")]
+    InvalidPattern {
+        /// The pattern given.
+        pattern: Arc<str>,
+        /// What is wrong with it.
+        reason: Arc<str>,
+    },
+    /// There is no such assignor for classic groups.
+    #[error("there is no assignor {name:?}; known are range and cooperative-sticky")]
+    UnknownAssignor {
+        /// The name given.
+        name: Arc<str>,
+    },
     /// A batch that cannot be passed over, since it does not say where it ends.
     #[error("{topic}-{partition}: the batch at offset {offset} cannot be read: {source}")]
     UnreadableBatch {
@@ -203,19 +225,22 @@ impl Error {
         }
     }
 
-    /// True if the group goes on without the member. It joins again with its next read, and the new
-    /// owners of its partitions read on from the last commit.
+    /// True if the group goes on without the member. It joins again by itself, and the new owners
+    /// of its partitions read on from the last commit.
     #[must_use]
     pub fn is_left_behind(&self) -> bool {
-        let code = self.code();
-        code.is_some_and(|code| {
-            matches!(
+        match self {
+            Self::NotHeld { .. } => true,
+            Self::Broker { code, .. } => matches!(
                 code,
                 ErrorCode::UnknownMemberId
                     | ErrorCode::IllegalGeneration
                     | ErrorCode::RebalanceInProgress
-            )
-        })
+                    | ErrorCode::FencedMemberEpoch
+                    | ErrorCode::StaleMemberEpoch
+            ),
+            _ => false,
+        }
     }
 
     /// Whether it is unknown if the request took effect.

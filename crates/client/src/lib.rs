@@ -10,7 +10,7 @@
 //! | `partitioner` | the partition of a key |
 //! | `producer` | [`Producer`]: batches per partition, idempotence, transactions, retries |
 //! | `fetcher` | [`Fetcher`]: incremental sessions, read-ahead, shared buffers |
-//! | `group` | [`GroupConsumer`]: classic group membership |
+//! | `group` | [`Membership`] in both protocols; [`GroupConsumer`]: a member that reads |
 //! | `admin` | topics, groups, offsets, configs |
 //!
 //! Invariants:
@@ -39,7 +39,10 @@ pub use cluster::{Cluster, ClusterOptions, Purpose};
 pub use connection::{Connection, ConnectionOptions, Security};
 pub use error::Error;
 pub use fetcher::{Fetched, Fetcher, FetcherOptions, Isolation, Reset, Start};
-pub use group::{GroupConsumer, GroupOptions};
+pub use group::{
+    CommittedOffset, GroupConsumer, GroupOptions, GroupProtocol, MemberStage, MemberState,
+    Membership, MembershipEvent, MembershipOptions,
+};
 pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
 pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};
 pub use partitioner::partition_for_key;

@@ -1,18 +1,30 @@
-//! The range assignor and the consumer protocol's own messages, which a version number precedes.
+//! The assignors, and the consumer protocol's own messages, which a version number precedes.
+
+mod sticky;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use moldau_protocol::messages::consumer_protocol_assignment::TopicPartition as AssignedTopic;
+use moldau_protocol::messages::consumer_protocol_subscription::TopicPartition as OwnedTopic;
 use moldau_protocol::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubscription};
 use moldau_protocol::{ApiKey, Message, Reader, Writer};
 
 use crate::offsets::TopicPartition;
 use crate::{Error, Result};
 
-/// Version that is written: all that eager assignors need, understood by every member.
-const VERSION: i16 = 0;
+/// Version with all that eager assignors and assignments need, understood by every member.
+const EAGER_VERSION: i16 = 0;
+
+/// Who of the members gets what.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Assignor {
+    /// Runs of consecutive partitions; members give everything up before.
+    Range,
+    /// As even as possible with few moves; members keep what does not move (KIP-429).
+    CooperativeSticky,
+}
 
 /// A member and what it wants to read.
 #[derive(Clone, Debug)]
@@ -21,15 +33,86 @@ pub(super) struct Subscriber {
     pub(super) order: String,
     pub(super) id: String,
     pub(super) topics: Vec<String>,
+    /// What it holds, as of this generation.
+    pub(super) held: Vec<TopicPartition>,
+    pub(super) generation: i32,
+}
+
+impl Assignor {
+    /// The assignor of this name, which `range` is by default.
+    pub(super) fn named(name: Option<&str>) -> Result<Self> {
+        match name {
+            None | Some("range") => Ok(Self::Range),
+            Some("cooperative-sticky") => Ok(Self::CooperativeSticky),
+            Some(other) => Err(Error::UnknownAssignor { name: other.into() }),
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::CooperativeSticky => "cooperative-sticky",
+        }
+    }
+
+    /// What a member tells the leader.
+    pub(super) fn subscription<'a>(
+        self,
+        topics: Vec<String>,
+        held: impl Iterator<Item = &'a TopicPartition>,
+        generation_id: i32,
+        rack_id: Option<String>,
+    ) -> Result<Bytes> {
+        let subscription = ConsumerProtocolSubscription { topics, ..Default::default() };
+        match self {
+            Self::Range => encode(&subscription, EAGER_VERSION),
+            Self::CooperativeSticky => {
+                let owned = |(topic, partitions)| OwnedTopic { topic, partitions };
+                let owned_partitions = by_topic(held).into_iter().map(owned).collect();
+                let subscription = ConsumerProtocolSubscription {
+                    owned_partitions,
+                    generation_id,
+                    rack_id,
+                    ..subscription
+                };
+                encode(&subscription, ConsumerProtocolSubscription::VERSIONS.max)
+            }
+        }
+    }
+
+    /// What each member gets; `partitions` holds the number of partitions by topic.
+    pub(super) fn assign(
+        self,
+        members: &mut [Subscriber],
+        partitions: &HashMap<String, usize>,
+    ) -> BTreeMap<String, Vec<TopicPartition>> {
+        members.sort_by(|a, b| a.order.cmp(&b.order));
+        match self {
+            Self::Range => range(members, partitions),
+            Self::CooperativeSticky => sticky::assign(members, partitions),
+        }
+    }
+}
+
+impl Subscriber {
+    pub(super) fn new(order: &str, id: &str, subscription: ConsumerProtocolSubscription) -> Self {
+        let owned = subscription.owned_partitions.into_iter();
+        Self {
+            order: order.to_owned(),
+            id: id.to_owned(),
+            topics: subscription.topics,
+            held: flatten(owned.map(|owned| (owned.topic, owned.partitions))),
+            generation: subscription.generation_id,
+        }
+    }
 }
 
 /// Gives each member a run of consecutive partitions of each topic, the first members one more
-/// where they do not divide evenly. `partitions` holds the number of partitions by topic.
-pub(super) fn range(
-    members: &mut [Subscriber],
+/// where they do not divide evenly.
+fn range(
+    members: &[Subscriber],
     partitions: &HashMap<String, usize>,
 ) -> BTreeMap<String, Vec<TopicPartition>> {
-    members.sort_by(|a, b| a.order.cmp(&b.order));
     let mut assignment: BTreeMap<String, Vec<TopicPartition>> =
         members.iter().map(|member| (member.id.clone(), Vec::new())).collect();
     for (topic, count) in partitions {
@@ -52,24 +135,18 @@ pub(super) fn range(
     assignment
 }
 
-pub(super) fn encode_subscription(topics: &[String]) -> Result<Bytes> {
-    encode(&ConsumerProtocolSubscription { topics: topics.to_vec(), ..Default::default() })
-}
-
-pub(super) fn decode_subscription(bytes: &Bytes, address: &Arc<str>) -> Result<Vec<String>> {
-    decode::<ConsumerProtocolSubscription>(bytes, address).map(|message| message.topics)
+pub(super) fn decode_subscription(
+    bytes: &Bytes,
+    address: &Arc<str>,
+) -> Result<ConsumerProtocolSubscription> {
+    decode(bytes, address)
 }
 
 pub(super) fn encode_assignment(partitions: &[TopicPartition]) -> Result<Bytes> {
-    let mut topics: BTreeMap<&str, Vec<i32>> = BTreeMap::new();
-    for partition in partitions {
-        topics.entry(&partition.topic).or_default().push(partition.partition);
-    }
-    let assigned_partitions = topics
-        .into_iter()
-        .map(|(topic, partitions)| AssignedTopic { topic: topic.to_owned(), partitions })
-        .collect();
-    encode(&ConsumerProtocolAssignment { assigned_partitions, ..Default::default() })
+    let assigned = |(topic, partitions)| AssignedTopic { topic, partitions };
+    let assigned_partitions = by_topic(partitions.iter()).into_iter().map(assigned).collect();
+    let message = ConsumerProtocolAssignment { assigned_partitions, ..Default::default() };
+    encode(&message, EAGER_VERSION)
 }
 
 /// Empty bytes assign nothing.
@@ -79,21 +156,34 @@ pub(super) fn decode_assignment(bytes: &Bytes, address: &Arc<str>) -> Result<Vec
     }
     let message = decode::<ConsumerProtocolAssignment>(bytes, address)?;
     let topics = message.assigned_partitions.into_iter();
-    Ok(topics
-        .flat_map(|assigned| {
-            let topic: Arc<str> = assigned.topic.into();
-            let of = move |partition| TopicPartition { topic: topic.clone(), partition };
-            assigned.partitions.into_iter().map(of)
-        })
-        .collect())
+    Ok(flatten(topics.map(|assigned| (assigned.topic, assigned.partitions))))
 }
 
-fn encode<M: Message>(message: &M) -> Result<Bytes> {
+fn by_topic<'a>(
+    partitions: impl Iterator<Item = &'a TopicPartition>,
+) -> BTreeMap<String, Vec<i32>> {
+    let mut topics: BTreeMap<String, Vec<i32>> = BTreeMap::new();
+    for partition in partitions {
+        topics.entry(partition.topic.to_string()).or_default().push(partition.partition);
+    }
+    topics
+}
+
+fn flatten(topics: impl Iterator<Item = (String, Vec<i32>)>) -> Vec<TopicPartition> {
+    let of_topic = |(topic, partitions): (String, Vec<i32>)| {
+        let topic: Arc<str> = topic.into();
+        let of = move |partition| TopicPartition { topic: topic.clone(), partition };
+        partitions.into_iter().map(of)
+    };
+    topics.flat_map(of_topic).collect()
+}
+
+fn encode<M: Message>(message: &M, version: i16) -> Result<Bytes> {
     let mut out = BytesMut::new();
     let mut writer = Writer::new(&mut out);
-    writer.i16(VERSION);
+    writer.i16(version);
     message
-        .encode(&mut writer, VERSION)
+        .encode(&mut writer, version)
         .map_err(|source| Error::Encode { api: ApiKey::JoinGroup, source: Arc::new(source) })?;
     Ok(out.freeze())
 }
@@ -113,7 +203,8 @@ mod tests {
 
     fn member(id: &str, topics: &[&str]) -> Subscriber {
         let topics = topics.iter().map(|topic| (*topic).to_owned()).collect();
-        Subscriber { order: id.to_owned(), id: id.to_owned(), topics }
+        let subscription = ConsumerProtocolSubscription { topics, ..Default::default() };
+        Subscriber::new(id, id, subscription)
     }
 
     fn numbers(assignment: &BTreeMap<String, Vec<TopicPartition>>, id: &str) -> Vec<String> {
@@ -125,7 +216,7 @@ mod tests {
     fn first_members_get_one_more_where_it_does_not_divide() {
         let mut members = [member("c", &["t"]), member("a", &["t", "u"]), member("b", &["t"])];
         let partitions = HashMap::from([("t".to_owned(), 7), ("u".to_owned(), 2)]);
-        let assignment = range(&mut members, &partitions);
+        let assignment = Assignor::Range.assign(&mut members, &partitions);
         assert_eq!(numbers(&assignment, "a"), ["t0", "t1", "t2", "u0", "u1"]);
         assert_eq!(numbers(&assignment, "b"), ["t3", "t4"]);
         assert_eq!(numbers(&assignment, "c"), ["t5", "t6"]);
@@ -134,7 +225,8 @@ mod tests {
     #[test]
     fn member_without_partitions_is_still_named() {
         let mut members = [member("a", &["t"]), member("b", &["t"])];
-        let assignment = range(&mut members, &HashMap::from([("t".to_owned(), 1)]));
+        let assignment =
+            Assignor::Range.assign(&mut members, &HashMap::from([("t".to_owned(), 1)]));
         assert_eq!(numbers(&assignment, "b"), Vec::<String>::new());
     }
 

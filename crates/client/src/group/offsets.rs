@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use moldau_protocol::VersionRange;
 use moldau_protocol::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
@@ -13,6 +12,7 @@ use moldau_protocol::messages::offset_fetch_request::{
 use moldau_protocol::messages::{
     OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
 };
+use moldau_protocol::{ErrorCode, VersionRange};
 
 use crate::cluster::{Cluster, CoordinatorOf};
 use crate::offsets::TopicPartition;
@@ -24,60 +24,115 @@ pub(super) const COMMIT_VERSIONS: VersionRange = VersionRange::new(2, 9);
 /// Versions that ask for several groups (KIP-709) and name topics.
 const FETCH_VERSIONS: VersionRange = VersionRange::new(8, 9);
 
-pub(super) fn commit_request(
-    group: &str,
-    member_id: &str,
-    generation: i32,
-    instance_id: Option<String>,
-    offsets: &HashMap<TopicPartition, i64>,
-) -> OffsetCommitRequest {
-    let mut topics: HashMap<&str, Vec<OffsetCommitRequestPartition>> = HashMap::new();
-    for (partition, offset) in offsets {
-        topics.entry(&partition.topic).or_default().push(OffsetCommitRequestPartition {
-            partition_index: partition.partition,
-            committed_offset: *offset,
-            committed_metadata: Some(String::new()),
-            ..Default::default()
-        });
-    }
-    OffsetCommitRequest {
-        group_id: group.to_owned(),
-        generation_id_or_member_epoch: generation,
-        member_id: member_id.to_owned(),
-        group_instance_id: instance_id,
-        topics: topics
-            .into_iter()
-            .map(|(name, partitions)| OffsetCommitRequestTopic {
-                name: name.to_owned(),
-                partitions,
-                ..Default::default()
-            })
-            .collect(),
-        ..Default::default()
+/// Where a group goes on in a partition.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CommittedOffset {
+    /// Offset of the next record to read.
+    pub offset: i64,
+    /// Epoch of the leader that appended the record before it (KIP-320), -1 if unknown.
+    pub leader_epoch: i32,
+    /// Text of the group's own. The broker limits its length (`offset.metadata.max.bytes`).
+    pub metadata: String,
+}
+
+impl CommittedOffset {
+    /// The offset alone.
+    #[must_use]
+    pub fn at(offset: i64) -> Self {
+        Self { offset, leader_epoch: -1, metadata: String::new() }
     }
 }
 
-/// The first refusal in an answer.
-pub(super) fn check_commit(group: &str, answer: &OffsetCommitResponse) -> Result<()> {
-    for topic in &answer.topics {
-        for partition in &topic.partitions {
-            if partition.error_code != 0 {
-                let (name, index) = (&topic.name, partition.partition_index);
-                let what = format!("commit of {name}-{index} by group {group}");
-                Error::check(partition.error_code, &what, None)?;
-            }
+/// Who commits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Committer<'a> {
+    pub(super) group: &'a str,
+    pub(super) member_id: &'a str,
+    /// Member epoch, or generation.
+    pub(super) epoch: i32,
+    pub(super) instance_id: Option<&'a str>,
+}
+
+impl<'a> Committer<'a> {
+    /// One who resets a group that has no members.
+    fn outside(group: &'a str) -> Self {
+        Self { group, member_id: "", epoch: -1, instance_id: None }
+    }
+
+    pub(super) fn request<'o>(
+        &self,
+        offsets: impl Iterator<Item = (&'o TopicPartition, &'o CommittedOffset)>,
+    ) -> OffsetCommitRequest {
+        let mut topics: HashMap<&str, Vec<OffsetCommitRequestPartition>> = HashMap::new();
+        for (partition, offset) in offsets {
+            topics.entry(&partition.topic).or_default().push(OffsetCommitRequestPartition {
+                partition_index: partition.partition,
+                committed_offset: offset.offset,
+                committed_leader_epoch: offset.leader_epoch,
+                committed_metadata: Some(offset.metadata.clone()),
+                ..Default::default()
+            });
         }
+        let topic = |(name, partitions): (&str, _)| OffsetCommitRequestTopic {
+            name: name.to_owned(),
+            partitions,
+            ..Default::default()
+        };
+        OffsetCommitRequest {
+            group_id: self.group.to_owned(),
+            generation_id_or_member_epoch: self.epoch,
+            member_id: self.member_id.to_owned(),
+            group_instance_id: self.instance_id.map(str::to_owned),
+            topics: topics.into_iter().map(topic).collect(),
+            ..Default::default()
+        }
+    }
+}
+
+/// The error code of each partition in an answer.
+pub(super) fn commit_codes(answer: OffsetCommitResponse) -> HashMap<TopicPartition, i16> {
+    let mut codes = HashMap::new();
+    for topic in answer.topics {
+        let name: Arc<str> = topic.name.into();
+        for partition in topic.partitions {
+            let key = TopicPartition { topic: name.clone(), partition: partition.partition_index };
+            codes.insert(key, partition.error_code);
+        }
+    }
+    codes
+}
+
+/// The first refusal in an answer.
+fn check_commit(group: &str, answer: OffsetCommitResponse) -> Result<()> {
+    for (TopicPartition { topic, partition }, code) in commit_codes(answer) {
+        Error::check(code, &format!("commit of {topic}-{partition} by group {group}"), None)?;
     }
     Ok(())
 }
 
 /// The committed offsets of `partitions`, or of all that the group has. Partitions without one
-/// are left out.
+/// are left out. Offsets that an open transaction commits are waited for (KIP-447).
 pub(super) async fn committed(
     cluster: &Cluster,
     group: &str,
     partitions: Option<&[TopicPartition]>,
-) -> Result<HashMap<TopicPartition, i64>> {
+) -> Result<HashMap<TopicPartition, CommittedOffset>> {
+    let mut retry = cluster.retry();
+    loop {
+        match committed_once(cluster, group, partitions).await {
+            Err(error) if error.code() == Some(ErrorCode::UnstableOffsetCommit) => {
+                retry.wait(error).await?;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn committed_once(
+    cluster: &Cluster,
+    group: &str,
+    partitions: Option<&[TopicPartition]>,
+) -> Result<HashMap<TopicPartition, CommittedOffset>> {
     let topics = partitions.map(|partitions| {
         let mut topics: HashMap<&str, Vec<i32>> = HashMap::new();
         for partition in partitions {
@@ -96,6 +151,7 @@ pub(super) async fn committed(
             topics,
             ..Default::default()
         }],
+        require_stable: true,
         ..Default::default()
     };
     let code = |answer: &OffsetFetchResponse| answer.groups.first().map_or(0, |g| g.error_code);
@@ -112,7 +168,12 @@ pub(super) async fn committed(
             if partition.committed_offset >= 0 {
                 let key =
                     TopicPartition { topic: name.clone(), partition: partition.partition_index };
-                offsets.insert(key, partition.committed_offset);
+                let offset = CommittedOffset {
+                    offset: partition.committed_offset,
+                    leader_epoch: partition.committed_leader_epoch,
+                    metadata: partition.metadata.unwrap_or_default(),
+                };
+                offsets.insert(key, offset);
             }
         }
     }
@@ -125,7 +186,8 @@ impl Cluster {
     /// # Errors
     /// The coordinator refuses or does not answer.
     pub async fn committed_offsets(&self, group: &str) -> Result<HashMap<TopicPartition, i64>> {
-        committed(self, group, None).await
+        let known = committed(self, group, None).await?;
+        Ok(known.into_iter().map(|(partition, known)| (partition, known.offset)).collect())
     }
 
     /// Commits offsets for a group without members, to reset where it goes on.
@@ -137,7 +199,12 @@ impl Cluster {
         group: &str,
         offsets: &HashMap<TopicPartition, i64>,
     ) -> Result<()> {
-        let request = commit_request(group, "", -1, None, offsets);
+        let at = |(partition, offset): (&TopicPartition, &i64)| {
+            (partition.clone(), CommittedOffset::at(*offset))
+        };
+        let offsets: Vec<_> = offsets.iter().map(at).collect();
+        let offsets = offsets.iter().map(|(partition, offset)| (partition, offset));
+        let request = Committer::outside(group).request(offsets);
         let code = |answer: &OffsetCommitResponse| {
             let mut parts = answer.topics.iter().flat_map(|topic| &topic.partitions);
             parts.next().map_or(0, |partition| partition.error_code)
@@ -145,6 +212,6 @@ impl Cluster {
         let answer = self
             .ask_coordinator(CoordinatorOf::Group(group), &request, COMMIT_VERSIONS, code)
             .await?;
-        check_commit(group, &answer)
+        check_commit(group, answer)
     }
 }

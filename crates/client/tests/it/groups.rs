@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use moldau_client::{Cluster, ClusterOptions, GroupConsumer, GroupOptions};
+use moldau_client::{Cluster, ClusterOptions, GroupConsumer, GroupOptions, MembershipOptions};
 use moldau_net::{Reply, Response, Service};
 use moldau_protocol::frame::{RequestHeader, encode_response};
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
@@ -136,8 +136,9 @@ fn a_member_leaves_while_the_group_waits_for_another() {
         let address = coordinator.address.to_string();
         let cluster = Cluster::connect(&[address], ClusterOptions::default()).await.unwrap();
         let heartbeat_interval = Duration::from_millis(10);
-        let options = GroupOptions { heartbeat_interval, ..GroupOptions::default() };
-        let mut member = GroupConsumer::join(&cluster, "workers", &[], options).await.unwrap();
+        let membership = MembershipOptions { heartbeat_interval, ..MembershipOptions::default() };
+        let options = GroupOptions { membership, ..GroupOptions::default() };
+        let mut member = GroupConsumer::join(&cluster, "workers", options).await.unwrap();
         tokio::select! {
             fetched = member.next() => panic!("nothing is assigned: {fetched:?}"),
             () = coordinator.parked.notified() => {}

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use moldau_client::{
-    Admin, Cluster, Error, Fetcher, FetcherOptions, GroupConsumer, GroupOptions, OffsetSpec, Reset,
-    Start, TopicPartition,
+    Admin, Cluster, Error, Fetcher, FetcherOptions, GroupConsumer, GroupOptions, MembershipOptions,
+    OffsetSpec, Reset, Start, TopicPartition,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -93,9 +93,12 @@ async fn consume_in_group(
 ) -> anyhow::Result<()> {
     let reset = if options.from_beginning { Reset::Earliest } else { Reset::Latest };
     let fetcher = FetcherOptions { reset, ..FetcherOptions::default() };
-    let settings = GroupOptions { fetcher, ..GroupOptions::default() };
-    let topics = [options.topic.clone()];
-    let mut consumer = GroupConsumer::join(cluster, group, &topics, settings).await?;
+    // A group may read a topic that does not exist; a user at a terminal mistyped it.
+    cluster.topic(&options.topic).await?;
+    let topics = vec![options.topic.clone()];
+    let membership = MembershipOptions { topics, ..MembershipOptions::default() };
+    let settings = GroupOptions { membership, fetcher };
+    let mut consumer = GroupConsumer::join(cluster, group, settings).await?;
     let mut printer = Printer::new(options);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use moldau_client::{
-    Admin, Cluster, ClusterOptions, FetcherOptions, GroupConsumer, GroupOptions, Reset,
-    TopicPartition,
+    Admin, Cluster, ClusterOptions, FetcherOptions, GroupConsumer, GroupOptions, MembershipOptions,
+    Reset, TopicPartition,
 };
 
 use crate::traffic::{block_on, connect, soon};
@@ -164,9 +164,10 @@ fn member_commits_after_its_coordinator_returns() {
     block_on(async {
         let cluster = connect(address).await;
         let fetcher = FetcherOptions { reset: Reset::Earliest, ..FetcherOptions::default() };
-        let options = GroupOptions { fetcher, ..GroupOptions::default() };
-        let topics = ["orders".to_owned()];
-        let joined = GroupConsumer::join(&cluster, "workers", &topics, options);
+        let topics = vec!["orders".to_owned()];
+        let membership = MembershipOptions { topics, ..MembershipOptions::default() };
+        let options = GroupOptions { membership, fetcher };
+        let joined = GroupConsumer::join(&cluster, "workers", options);
         let mut consumer = soon("joining", joined).await.unwrap();
         let fetched = soon("a fetch", consumer.next()).await.unwrap();
         broker.kill();
@@ -232,12 +233,13 @@ fn group_consumes_added_partitions() {
         let options = ClusterOptions { metadata_max_age, ..ClusterOptions::default() };
         let cluster = Cluster::connect(&bootstrap, options).await.unwrap();
         let fetcher = FetcherOptions { reset: Reset::Earliest, ..FetcherOptions::default() };
-        let options = GroupOptions { fetcher, ..GroupOptions::default() };
-        let topics = ["orders".to_owned()];
-        let joined = GroupConsumer::join(&cluster, "workers", &topics, options);
+        let topics = vec!["orders".to_owned()];
+        let membership = MembershipOptions { topics, ..MembershipOptions::default() };
+        let options = GroupOptions { membership, fetcher };
+        let joined = GroupConsumer::join(&cluster, "workers", options);
         let mut consumer = soon("joining", joined).await.unwrap();
         assert_eq!(soon("a fetch", consumer.next()).await.unwrap().partition, 0);
-        assert_eq!(consumer.assignment().len(), 1);
+        assert_eq!(consumer.membership().held().len(), 1);
         add_partitions(&broker, "orders", "3");
         let lines = b"second\nthird\nfourth\n";
         let mut producer = Command::new(moldau())
@@ -252,7 +254,7 @@ fn group_consumes_added_partitions() {
             let fetched = soon("a fetch", consumer.next()).await.unwrap();
             left.retain(|partition| *partition != fetched.partition);
         }
-        assert_eq!(consumer.assignment().len(), 3);
+        assert_eq!(consumer.membership().held().len(), 3);
     });
 }
 

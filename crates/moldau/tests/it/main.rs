@@ -18,6 +18,7 @@ mod key_file;
 mod lab_results;
 mod ledger;
 mod listeners;
+mod memberships;
 mod metrics;
 mod partitions;
 mod profiling;
