@@ -24,9 +24,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("broker", &["threads", "net", "protocol", "records", "storage", "coordinator"]),
     ("proxy", &["threads", "net", "protocol", "records"]),
     ("filters", &["net", "protocol", "records", "encryption", "proxy"]),
+    ("checker", &[]),
     ("measure", &[]),
     ("load", &["client", "net", "protocol", "records", "measure"]),
-    ("lab", &["client", "net", "protocol", "records", "measure", "load"]),
+    ("lab", &["client", "net", "protocol", "records", "checker", "measure", "load"]),
     (
         "moldau",
         &[
@@ -41,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "broker",
             "proxy",
             "filters",
+            "checker",
             "measure",
             "load",
             "lab",
