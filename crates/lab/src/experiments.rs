@@ -8,6 +8,7 @@ pub mod administration;
 pub mod asked;
 mod bench;
 pub mod ceiling;
+pub mod check;
 pub mod compression;
 mod connecting;
 mod control;

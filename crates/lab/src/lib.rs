@@ -7,8 +7,8 @@
 //! - [`metric`], [`figures`], [`compared`], [`history`]: figures of a result, of two, and of many.
 //! - [`sizing`]: the terms of a proxy's processor time, and the cores that a load takes.
 //! - [`explain`], [`littles_law`], [`totals`], [`asks`], [`ceiling`]: what follows from runs.
-//! - [`survey`], [`threads`], [`soak`], [`faults`], [`partitions`], [`administration`]: what the
-//!   experiments of these names record.
+//! - [`survey`], [`threads`], [`soak`], [`faults`], [`check`], [`partitions`], [`administration`]:
+//!   what the experiments of these names record.
 //! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
 //! - [`sittings`]: an experiment that goes on after an interruption.
 //! - [`result`], [`pages`], [`page`]: one JSON document, what it answers, and the renderers.
@@ -26,6 +26,7 @@
 pub mod administration;
 pub mod asks;
 pub mod ceiling;
+pub mod check;
 pub mod checks;
 pub mod compared;
 mod details;

@@ -25,6 +25,7 @@
 //!    - [`Plot::Lines`] is a figure over another: [`Style::Curve`] with bands, [`Style::Joined`]
 //!      for few points with error bars, [`Style::Points`] for single trials, [`Style::Dashed`] for
 //!      a model or a limit that grows; [`Guide`] for a limit that does not.
+//!    - [`Plot::Timeline`] shows what happened in which order, with [`Arrow`]s for relations.
 //!    - [`Series::tone`] is the colour of a thing in every chart of the page; 0 is grey, for the
 //!      baseline.
 //!
@@ -51,10 +52,11 @@ mod scale;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 pub use chart::{
-    At, Axis, Cell, Chart, Estimate, Group, Guide, Line, Mark, Plot, Point, Scale, Series, Style,
-    TONES,
+    Arrow, At, Axis, Cell, Chart, Estimate, Group, Guide, Line, Mark, Note, Plot, Point, Scale,
+    Series, Span, Style, TONES,
 };
 pub use content::{
     ANSWER_SENTENCES_MAX, CheckRow, Column, Detail, Link, Outcome, Page, Standing, Table,

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use crate::details::{details, flames};
 use crate::experiments::{
-    ceiling, compression, cores, explain, faults, file, imports, latency, overhead, partitions,
-    self_test, side_by_side, soak, storage, survey, threads,
+    ceiling, check, compression, cores, explain, faults, file, imports, latency, overhead,
+    partitions, self_test, side_by_side, soak, storage, survey, threads,
 };
 use crate::logs;
 use crate::page::{self, Chart, Link, Page};
@@ -52,6 +52,7 @@ fn of_experiment(result: &RunResult) -> Result<Page, Error> {
         Experiment::Explain(record) => explain::page(result, record),
         Experiment::Soak(record) => soak::page(result, record),
         Experiment::Faults(record) => faults::page(result, record),
+        Experiment::Check(record) => check::page(result, record),
         Experiment::Imported(record) => imports::page(result, record),
         Experiment::Threads(record) => threads::page(result, record),
     })

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::administration::AdministrationRecord;
 use crate::ceiling::CeilingRecord;
+use crate::check::CheckRecord;
 use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
 use crate::explain::Explanation;
@@ -120,6 +121,8 @@ pub enum Experiment {
     Threads(ThreadsRecord),
     /// Does a failure lose records, and how long do clients wait?
     Faults(FaultsRecord),
+    /// Does a cluster keep Kafka's promises under faults?
+    Check(CheckRecord),
     /// Does anything grow in the course of hours?
     Soak(SoakRecord),
     /// How do loads that differ in one setting compare, and do published claims hold?

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod ceiling;
+mod check;
 mod overhead;
 mod questions;
 mod results;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::units;
 pub(crate) use ceiling::CeilingOptions;
+pub(crate) use check::{CheckOptions, FaultChoice};
 pub(crate) use overhead::{OverheadOptions, PlantChoice};
 pub(crate) use questions::{
     AskedOptions, CompressionOptions, FaultsOptions, LatencyOptions, OfferedOptions, PayloadChoice,
@@ -230,6 +232,8 @@ pub(crate) enum LabQuestion {
     Threads(ThreadsOptions),
     /// Does a failure lose records, and how long do clients wait?
     Faults(FaultsOptions),
+    /// Does a cluster keep Kafka's promises under faults?
+    Check(CheckOptions),
     /// Does anything grow under a steady load?
     Soak(SoakOptions),
     /// What do partitions cost, and how many can a system take?

@@ -215,7 +215,7 @@ impl Struck {
 }
 
 /// The address of a running broker by its name or number: of those of a name, one that answers.
-fn resolved(bootstrap: &str) -> Result<SocketAddr, Error> {
+pub(super) fn resolved(bootstrap: &str) -> Result<SocketAddr, Error> {
     let unknown = |reason| Error::Plan(format!("{bootstrap} is no address to relay to: {reason}"));
     let mut found = bootstrap.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     let answering = found.find(|it| TcpStream::connect_timeout(it, ANSWER_MAX).is_ok());
@@ -223,7 +223,7 @@ fn resolved(bootstrap: &str) -> Result<SocketAddr, Error> {
 }
 
 /// The warning about a system whose connections could not be cut.
-fn not_cut(name: &str) -> Check {
+pub(super) fn not_cut(name: &str) -> Check {
     Check {
         name: format!("{} of {name}", Fault::Cut.name()),
         passed: false,

@@ -50,6 +50,50 @@ pub enum Plot {
         /// Reference lines.
         guides: Vec<Guide>,
     },
+    /// What happened when, from left to right in order of time, not to scale.
+    Timeline {
+        /// From top to bottom; spans of one row follow each other.
+        spans: Vec<Span>,
+        /// Relations between spans.
+        arrows: Vec<Arrow>,
+    },
+}
+
+/// Something that took its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// Name of its row.
+    pub row: String,
+    /// What it is.
+    pub name: String,
+    /// Its colour.
+    pub tone: usize,
+    /// Its begin; the unit is that of all spans.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+    /// What happened in it.
+    pub notes: Vec<Note>,
+}
+
+/// One line below a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What happened.
+    pub text: String,
+    /// Whether the chart is about it.
+    pub is_marked: bool,
+}
+
+/// A relation between two spans, by their places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrow {
+    /// The first.
+    pub from: usize,
+    /// The second.
+    pub to: usize,
+    /// The relation.
+    pub name: String,
 }
 
 /// How a figure beside others is drawn.

@@ -46,6 +46,8 @@ pub enum Standing {
     Holds,
     /// They hold, and a goal was missed.
     GoalMissed,
+    /// They hold, and show that a system broke a promise.
+    PromiseBroken,
     /// Acknowledged records did not come back as they were sent.
     RecordsLost,
     /// They do not hold.
@@ -56,7 +58,7 @@ impl Standing {
     /// Whether figures may be shown as the answer.
     #[must_use]
     pub fn has_figures(self) -> bool {
-        matches!(self, Self::Holds | Self::GoalMissed)
+        matches!(self, Self::Holds | Self::GoalMissed | Self::PromiseBroken)
     }
 
     /// In two words.
@@ -65,6 +67,7 @@ impl Standing {
         match self {
             Self::Holds => "figures hold",
             Self::GoalMissed => "goal missed",
+            Self::PromiseBroken => "anomalies",
             Self::RecordsLost => "records lost",
             Self::Invalid => "not valid",
         }

@@ -9,6 +9,7 @@ use super::bars;
 use super::chart::{Chart, Plot};
 use super::ink::{self, Drawn, px};
 use super::lines;
+use super::timeline;
 
 /// Colours and letters of charts.
 pub(super) const STYLE: &str = include_str!("../../assets/chart.css");
@@ -65,5 +66,6 @@ fn draw(chart: &Chart, width: f64) -> Drawn {
         Plot::Lines { x, y, lines, guides } => {
             lines::draw(&chart.series, (x, y), lines, guides, width)
         }
+        Plot::Timeline { spans, arrows } => timeline::draw(spans, arrows, width),
     }
 }

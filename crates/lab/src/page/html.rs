@@ -17,7 +17,7 @@ pub fn html(page: &Page) -> String {
             p.kicker { (page.about) }
             h1 { (page.title) }
             @if page.standing != Standing::Holds {
-                p.standing.bad[!has_figures] { (page.standing.label()) }
+                p.standing.bad[page.standing != Standing::GoalMissed] { (page.standing.label()) }
             }
             div.answer { @for sentence in &page.answer { p { (sentence) } } }
         }

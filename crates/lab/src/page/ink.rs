@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::chart::{Cell, Chart, Estimate, Plot};
+use super::chart::{Arrow, Cell, Chart, Estimate, Plot, Span};
 use super::scale::count;
 use moldau_measure::numbers::plain;
 
@@ -69,9 +69,13 @@ pub(super) fn estimate(estimate: &Estimate) -> String {
 
 /// What a chart shows, for those who do not see it. Curves have too many points for that.
 pub(super) fn told(chart: &Chart) -> String {
-    let Plot::Bars { axis, groups, .. } = &chart.plot else {
-        let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
-        return format!("Lines: {}.", names.join(", "));
+    let (axis, groups) = match &chart.plot {
+        Plot::Bars { axis, groups, .. } => (axis, groups),
+        Plot::Lines { .. } => {
+            let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+            return format!("Lines: {}.", names.join(", "));
+        }
+        Plot::Timeline { spans, arrows } => return told_timeline(spans, arrows),
     };
     let mut parts = vec![format!("{}.", axis.label())];
     for group in groups {
@@ -87,6 +91,25 @@ pub(super) fn told(chart: &Chart) -> String {
         let name = if group.name.is_empty() { String::new() } else { format!("{}: ", group.name) };
         parts.push(format!("{name}{cells}."));
     }
+    parts.join(" ")
+}
+
+/// Spans and arrows in words.
+fn told_timeline(spans: &[Span], arrows: &[Arrow]) -> String {
+    let span = |span: &Span| {
+        let notes: Vec<&str> = span.notes.iter().map(|note| note.text.as_str()).collect();
+        let notes =
+            if notes.is_empty() { String::new() } else { format!(": {}", notes.join("; ")) };
+        format!("{}, {}{notes}.", span.row, span.name)
+    };
+    let arrow = |arrow: &Arrow| {
+        let [from, to] = [arrow.from, arrow.to].map(|at| spans.get(at));
+        let (from, to) = from.zip(to)?;
+        let [from, to] = [from, to].map(|span| format!("{} ({})", span.row, span.name));
+        Some(format!("Arrow from {from} to {to}: {}.", arrow.name))
+    };
+    let parts: Vec<String> =
+        spans.iter().map(span).chain(arrows.iter().filter_map(arrow)).collect();
     parts.join(" ")
 }
 

@@ -147,12 +147,18 @@ pub(super) fn rows(table: &Table, width: usize, lines_max: usize) -> Vec<String>
         .map(Option::unwrap_or_default)
         .collect();
     let total = |widths: &[usize]| widths.iter().sum::<usize>() + BETWEEN * widths.len();
-    if let Some(name) = widths.first().copied().filter(|_| total(&widths) > width) {
+    let name_width = widths.first().copied();
+    if let Some(name) = name_width.filter(|_| total(&widths) > width) {
         let surplus = total(&widths) - width;
         widths[0] = name.saturating_sub(surplus).max(NAME_WIDTH_MIN.min(name));
     }
     while total(&widths) > width && widths.len() > 2 {
         widths.pop();
+    }
+    // What was left out may leave room for whole names.
+    let room = width.saturating_sub(total(&widths));
+    if let (Some(shown), Some(name)) = (widths.first_mut(), name_width) {
+        *shown = (*shown + room).min(name);
     }
     let shown =
         lines.len().min(if lines.len() > lines_max { lines_max.max(1) - 1 } else { lines_max });

@@ -1,5 +1,6 @@
 //! `moldau lab`: asks a question, draws a bar while it is measured, and answers.
 
+mod check;
 mod list;
 
 use std::net::TcpListener;
@@ -68,6 +69,7 @@ fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
             run_question(asked, &options.asked, options.cluster.external.as_deref())
         }
         LabQuestion::Faults(options) => faults(&options),
+        LabQuestion::Check(options) => check::run(&options),
         LabQuestion::Soak(options) => soak(&options),
         LabQuestion::Partitions(options) => partitions(&options),
         LabQuestion::Storage(options) => storage(&options),

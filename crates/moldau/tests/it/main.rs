@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod bad_input;
+mod check;
 mod client_tools;
 mod config_check;
 mod crash;

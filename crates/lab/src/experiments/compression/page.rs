@@ -271,7 +271,7 @@ fn with_axis(chart: Chart, name: &str, unit: &str) -> Chart {
         Plot::Bars { mark, groups, .. } => {
             Plot::Bars { axis: Axis::new(name, unit, Scale::Linear), mark, groups }
         }
-        lines @ Plot::Lines { .. } => lines,
+        other @ (Plot::Lines { .. } | Plot::Timeline { .. }) => other,
     };
     Chart { plot, ..chart }
 }

@@ -11,13 +11,14 @@ use crate::arguments::SelftestChoice;
 use crate::config;
 
 /// The commands of one question each.
-const COMMANDS: [(&str, &str); 12] = [
+const COMMANDS: [(&str, &str); 13] = [
     ("overhead", "What does a proxy in front of a broker cost?"),
     ("ceiling", "Which rate does a system sustain, and how do systems compare?"),
     ("latency", "How does latency grow with the load?"),
     ("compression", "Which codec?"),
     ("threads", "How many consumer threads?"),
     ("faults", "Does a failure lose records, and how long do clients wait?"),
+    ("check", "Does a cluster keep Kafka's promises under faults?"),
     ("soak", "Does anything grow under a steady load?"),
     ("partitions", "What do partitions cost, and how many can a system take?"),
     ("storage", "How much slower than the disk is the broker?"),

@@ -324,7 +324,7 @@ fn a_sweep_has_charts() {
     assert_eq!(charts.len(), 4);
     let lines = charts.iter().map(|chart| match &chart.plot {
         crate::page::Plot::Lines { lines, x, .. } => (lines.len(), x.name.as_str()),
-        crate::page::Plot::Bars { .. } => (0, ""),
+        crate::page::Plot::Bars { .. } | crate::page::Plot::Timeline { .. } => (0, ""),
     });
     let lines: Vec<(usize, &str)> = lines.collect();
     assert_eq!(lines[0], (2, "producers of each topic"));

@@ -1,0 +1,164 @@
+//! What the history of clients under faults proves about a cluster.
+
+mod example;
+
+use serde::{Deserialize, Serialize};
+
+use moldau_checker::{Action, Error, History, Operation, Outcome, Report};
+
+pub use example::{Example, Shown};
+
+/// What such an experiment found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckRecord {
+    /// The history's origin.
+    pub source: Source,
+    /// The operations of the history.
+    pub totals: Totals,
+    /// The faults, in the order of time; none of a file.
+    pub struck: Vec<Struck>,
+    /// The anomalies.
+    pub report: Report,
+    /// The first anomaly of each kind, with its operations.
+    pub examples: Vec<Example>,
+}
+
+/// Where a history is from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Clients of the laboratory on a system of this name.
+    System(String),
+    /// A file of this name.
+    File(String),
+}
+
+/// What a history holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Clients.
+    pub clients: u64,
+    /// Records sent.
+    pub sent: u64,
+    /// Records whose send took effect for certain.
+    pub acked: u64,
+    /// Records received by all clients together.
+    pub polled: u64,
+    /// Committed transactions.
+    pub committed: u64,
+    /// Aborted transactions.
+    pub aborted: u64,
+    /// Operations with an unknown outcome.
+    pub unknown: u64,
+}
+
+/// One fault that struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Struck {
+    /// The fault.
+    pub fault: Fault,
+    /// When it began, on the clock of the history, µs.
+    pub from_us: u64,
+    /// When it was over: the process ran again, connections were possible again.
+    pub to_us: u64,
+}
+
+/// What strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fault {
+    /// The broker is killed (SIGKILL) and started again.
+    Kill,
+    /// The broker stands still for up to [`STOP_MAX_MS`](Self::STOP_MAX_MS) (SIGSTOP).
+    Stop,
+    /// All connections end, and new ones are possible at once.
+    Cut,
+    /// A client ends in the middle of its work. Another takes its place.
+    Client,
+}
+
+impl Fault {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 4] = [Self::Kill, Self::Stop, Self::Cut, Self::Client];
+
+    /// Longest time for which the broker stands still: longer than clients wait for an answer, so
+    /// that they send requests again while the broker has yet to handle the first.
+    pub const STOP_MAX_MS: u64 = 5_000;
+
+    /// What happened, as words of tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "broker killed",
+            Self::Stop => "broker stopped",
+            Self::Cut => "connections cut",
+            Self::Client => "client ended",
+        }
+    }
+}
+
+impl CheckRecord {
+    /// Checks a history.
+    ///
+    /// # Errors
+    /// Those of [`moldau_checker::check`].
+    pub fn of(history: &History, source: Source, struck: Vec<Struck>) -> Result<Self, Error> {
+        let report = moldau_checker::check(history)?;
+        let first = report.found().filter_map(|(_, found)| found.examples.first());
+        let examples = first.map(|anomaly| Example::of(history, anomaly)).collect();
+        Ok(Self { source, totals: Totals::of(history), struck, report, examples })
+    }
+
+    /// How often a fault struck.
+    #[must_use]
+    pub fn strikes(&self, fault: Fault) -> u64 {
+        self.struck.iter().map(|struck| u64::from(struck.fault == fault)).sum()
+    }
+}
+
+impl Totals {
+    fn of(history: &History) -> Self {
+        let mut totals = Self::default();
+        let mut clients = std::collections::HashSet::new();
+        for operation in &history.operations {
+            clients.insert(operation.client);
+            totals.add(operation);
+        }
+        totals.clients = u64::try_from(clients.len()).unwrap_or(u64::MAX);
+        totals
+    }
+
+    fn add(&mut self, operation: &Operation) {
+        let is_transaction = is_transaction(operation);
+        match operation.outcome {
+            Outcome::Committed => self.committed += u64::from(is_transaction),
+            Outcome::Aborted => self.aborted += u64::from(is_transaction),
+            Outcome::Unknown => self.unknown += 1,
+        }
+        for step in &operation.steps {
+            match &step.action {
+                Action::Send { .. } => {
+                    self.sent += 1;
+                    self.acked += u64::from(operation.outcome == Outcome::Committed);
+                }
+                Action::Poll { records, .. } => {
+                    self.polled += u64::try_from(records.len()).unwrap_or(u64::MAX);
+                }
+                Action::Position { .. } => {}
+            }
+        }
+    }
+}
+
+/// Whether an operation is a transaction: its client asked to commit it, or never did so and sent
+/// something that has no effect.
+#[must_use]
+pub fn is_transaction(operation: &Operation) -> bool {
+    operation.commit_us.is_some() || operation.outcome == Outcome::Aborted
+}
+
+#[cfg(test)]
+mod tests;

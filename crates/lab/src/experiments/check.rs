@@ -1,0 +1,383 @@
+//! Does a cluster keep Kafka's promises under faults? Clients send, poll, commit and abort while
+//! processes are killed and stopped and connections are cut. The history of all of them is checked.
+
+mod clients;
+mod ending;
+mod nemesis;
+mod page;
+mod recorder;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use moldau_checker::History;
+use moldau_client::{ClusterOptions, ConnectionOptions};
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+use super::faults::{not_cut, resolved};
+use super::running::Running;
+use super::{Conditions, Progress};
+use crate::check::{CheckRecord, Fault, Source, Struck, Totals};
+use crate::checks::{Check, Weight};
+use crate::environment::Environment;
+use crate::result::{Arm, Experiment, RunResult};
+use crate::systems::{Installations, Process, SystemFile, bare_relay, free_addresses};
+use clients::{OPERATION_TIMEOUT, REQUEST_TIMEOUT, Role, World};
+use moldau_load::generator::target;
+use moldau_measure::Error;
+use recorder::{RECORDS_MAX, Recorder};
+
+pub use page::page;
+
+/// How long faults strike.
+pub const LENGTH: Duration = Duration::from_secs(105);
+
+/// The same in the short form.
+pub const QUICK_LENGTH: Duration = Duration::from_secs(30);
+
+/// Fewest clients: one of each role.
+const CLIENTS_MIN: u16 = 4;
+
+/// Most clients: all of them are on one thread.
+const CLIENTS_MAX: u16 = 64;
+
+/// Usual number of clients.
+pub const CLIENTS: u16 = 8;
+
+/// Most partitions: each client that polls reads all of them.
+const PARTITIONS_MAX: u16 = 64;
+
+/// Usual number of partitions: few, so that transactions meet.
+pub const PARTITIONS: u16 = 4;
+
+/// Operations of all clients per second, unless the history would become too long.
+const OPERATIONS_PER_SECOND: f64 = 200.0;
+
+/// Records that an operation sends and that clients poll of it, on average.
+const RECORDS_PER_OPERATION: f64 = 12.0;
+
+/// Name of the history's file beside the result.
+pub const HISTORY_FILE: &str = "history.jsonl";
+
+/// Everything that a run needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name of the system.
+    pub name: String,
+    /// Its file.
+    pub system: SystemFile,
+    /// What is there to start it from.
+    pub installations: Installations,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
+    /// Clients at a time.
+    pub clients: u16,
+    /// Partitions of their topic.
+    pub partitions: u16,
+    /// How long faults strike.
+    pub length: Duration,
+    /// The faults; those that are not possible are left out, which the report says.
+    pub faults: Vec<Fault>,
+}
+
+/// Runs the experiment; gives the history beside the result.
+///
+/// # Errors
+/// [`Error::Plan`] for numbers out of range and for an absent system, [`Error::NotReady`] and
+/// [`Error::Ended`] for a system that does not come back, [`Error::Target`] for one that does not
+/// answer at the end.
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<(RunResult, History), Error> {
+    const STEPS: u32 = 4;
+    plan.check()?;
+    let (started, started_unix_ms) = (Instant::now(), unix_ms());
+    progress.step(0, STEPS, &format!("Start {}", plan.name));
+    let mut scene = Scene::start(plan)?;
+    let seconds = plan.length.as_secs();
+    progress.step(1, STEPS, &format!("{}: {seconds} s of faults", plan.name));
+    let struck = scene.play(plan, |fault| {
+        progress.step(1, STEPS, &format!("{}: {}", plan.name, fault.name()));
+    })?;
+    progress.step(2, STEPS, "Read everything back");
+    let notes = std::mem::take(&mut scene.notes);
+    let (unread, history) = scene.end(plan)?;
+    progress.step(3, STEPS, "Check the history");
+    let record = CheckRecord::of(&history, Source::System(plan.name.clone()), struck)
+        .map_err(|error| Error::Document(error.to_string()))?;
+    let mut checks = checks(&record);
+    checks.push(is_read_back(&unread));
+    checks.extend(notes);
+    let environment =
+        Environment::inspect(&plan.conditions.version, &plan.conditions.work_directory);
+    let is_own = !plan.system.processes.is_empty();
+    let environment = Environment { shared_host: is_own.then_some(true), ..environment };
+    let mut result = result(record, checks, started_unix_ms, environment);
+    result.arms = vec![Arm::of(&plan.name, plan.system.description.trim())];
+    (result.seed, result.quick) = (plan.conditions.seed, plan.conditions.quick);
+    result.elapsed_ms = millis(started.elapsed());
+    Ok((result, history))
+}
+
+/// The result of a history that clients of others may have written.
+///
+/// # Errors
+/// [`Error::Document`] for a value that is sent twice.
+pub fn of_history(
+    history: &History,
+    file: &Path,
+    conditions: &Conditions,
+) -> Result<RunResult, Error> {
+    let (started, started_unix_ms) = (Instant::now(), unix_ms());
+    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
+    let record = CheckRecord::of(history, Source::File(name), Vec::new())
+        .map_err(|error| Error::Document(error.to_string()))?;
+    let checks = checks(&record);
+    let environment =
+        Environment { binary_version: conditions.version.clone(), ..Environment::default() };
+    let mut result = result(record, checks, started_unix_ms, environment);
+    result.elapsed_ms = millis(started.elapsed());
+    Ok(result)
+}
+
+impl Plan {
+    fn check(&self) -> Result<(), Error> {
+        if let Some(reason) = self.system.missing(&self.installations) {
+            return Err(Error::Plan(format!("{}: {reason}", self.name)));
+        }
+        let ranges = [
+            ("clients", CLIENTS_MIN, self.clients, CLIENTS_MAX),
+            ("partitions", 1, self.partitions, PARTITIONS_MAX),
+        ];
+        match ranges.iter().find(|(_, min, value, max)| !(min..=max).contains(&value)) {
+            Some((name, min, value, max)) => {
+                Err(Error::Plan(format!("{value} {name}; {min} to {max} are possible")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Mean pause of a client between operations.
+    fn pause(&self) -> Duration {
+        let records = f64::from(u32::try_from(RECORDS_MAX).unwrap_or(u32::MAX));
+        let bound = records / RECORDS_PER_OPERATION / self.length.as_secs_f64().max(1.0);
+        Duration::from_secs_f64(f64::from(self.clients) / bound.min(OPERATIONS_PER_SECOND))
+    }
+
+    /// The places whose clients make transactions.
+    fn transactional_places(&self) -> Vec<usize> {
+        let places = 0..usize::from(self.clients);
+        let is_transactional =
+            |place: &usize| matches!(Role::of(*place), Role::Transactions | Role::Exchange);
+        places.filter(is_transactional).collect()
+    }
+}
+
+/// A system that runs, what carries connections to it, and what clients know.
+struct Scene {
+    running: Running,
+    relay: Option<Process>,
+    faults: Vec<Fault>,
+    notes: Vec<Check>,
+    world: Arc<World>,
+    runtime: Runtime,
+}
+
+impl Scene {
+    fn start(plan: &Plan) -> Result<Self, Error> {
+        let Conditions { seed, .. } = plan.conditions;
+        let running =
+            Running::start(&plan.conditions, &plan.installations, &plan.name, &plan.system)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::machine("starting a runtime"))?;
+        let connection = ConnectionOptions {
+            security: running.path.clients.security.clone(),
+            request_timeout: REQUEST_TIMEOUT,
+            connect_timeout: REQUEST_TIMEOUT,
+            ..ConnectionOptions::default()
+        };
+        let options = ClusterOptions {
+            connection,
+            operation_timeout: OPERATION_TIMEOUT,
+            bootstrap_only: running.path.clients.bootstrap_only,
+            ..ClusterOptions::default()
+        };
+        let topic = format!("moldau-check-{seed}-{}", fastrand::u32(..));
+        running.path.control.create_topic(&topic, plan.partitions)?;
+        let mut world = World {
+            bootstrap: running.path.bootstrap.clone(),
+            options,
+            topic,
+            recorder: Recorder::new(),
+            ends: (0..plan.partitions).map(|_| 0.into()).collect(),
+            pause: plan.pause(),
+            clients_end: plan.faults.contains(&Fault::Client),
+            is_over: AtomicBool::new(false),
+        };
+        let mut faults = plan.faults.clone();
+        let mut notes = Vec::new();
+        if plan.system.processes.is_empty() {
+            leave_out(&mut faults, &mut notes, &plan.name);
+        }
+        let relay = match faults.contains(&Fault::Cut) {
+            true => relay(plan, &running, &runtime, &mut world)?,
+            false => None,
+        };
+        if relay.is_none() && faults.contains(&Fault::Cut) {
+            notes.push(not_cut(&plan.name));
+            faults.retain(|fault| *fault != Fault::Cut);
+        }
+        Ok(Self { running, relay, faults, notes, world: Arc::new(world), runtime })
+    }
+
+    /// Clients and faults, until the time is up and all clients have ended.
+    fn play(&mut self, plan: &Plan, tell: impl FnMut(Fault)) -> Result<Vec<Struck>, Error> {
+        let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
+        let Self { running, relay, faults, notes, world, runtime } = self;
+        let mut places = JoinSet::new();
+        for place in 0..usize::from(plan.clients) {
+            let occupied = clients::occupy(Arc::clone(world), place, random.fork());
+            places.spawn_on(occupied, runtime.handle());
+        }
+        let from_outside: Vec<Fault> =
+            faults.iter().copied().filter(|fault| *fault != Fault::Client).collect();
+        let targets = nemesis::Targets { system: &mut running.system, relay: relay.as_mut() };
+        let end = Instant::now() + plan.length;
+        let (struck, ended) = thread::scope(|scope| {
+            let clients = scope.spawn(|| runtime.block_on(places.join_all()));
+            let struck =
+                nemesis::harass(targets, &from_outside, (random, end), &world.recorder, tell);
+            world.is_over.store(true, Ordering::Relaxed);
+            let ended = clients.join();
+            (struck, ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let at = |at_us: u64| Struck { fault: Fault::Client, from_us: at_us, to_us: at_us };
+        let mut struck = struck?;
+        struck.extend(ended.into_iter().flatten().map(at));
+        struck.sort_by_key(|struck| struck.from_us);
+        if world.recorder.is_full() {
+            notes.push(is_short());
+        }
+        Ok(struck)
+    }
+
+    /// Ends transactions, reads everything, and ends the system; gives the partitions whose end was
+    /// not reached, and the history.
+    fn end(self, plan: &Plan) -> Result<(Vec<i32>, History), Error> {
+        let Self { running, world, .. } = &self;
+        let places = plan.transactional_places();
+        let unread = self.runtime.block_on(async {
+            ending::end_transactions(world, &places).await?;
+            ending::read_all(world).await
+        })?;
+        let history = world.recorder.history();
+        running.path.control.delete_topic(&world.topic)?;
+        self.running.stop()?;
+        Ok((unread, history))
+    }
+}
+
+/// A relay that carries all connections of clients, if the cluster has one broker.
+fn relay(
+    plan: &Plan,
+    running: &Running,
+    runtime: &Runtime,
+    world: &mut World,
+) -> Result<Option<Process>, Error> {
+    let cluster = runtime.block_on(world.connect()).map_err(target("connecting"))?;
+    if cluster.metadata().brokers.len() != 1 {
+        return Ok(None);
+    }
+    let upstream = resolved(&world.bootstrap)?;
+    let [address] = free_addresses()?;
+    let spec = bare_relay(plan.installations.moldau.as_ref(), address, upstream);
+    let relay = Process::start(&spec, &running.directory)?;
+    world.bootstrap = address.to_string();
+    world.options.bootstrap_only = true;
+    Ok(Some(relay))
+}
+
+/// Takes out the faults of processes that the laboratory did not start.
+fn leave_out(faults: &mut Vec<Fault>, notes: &mut Vec<Check>, system: &str) {
+    let of_process = |fault: &Fault| matches!(fault, Fault::Kill | Fault::Stop);
+    if faults.iter().any(of_process) {
+        notes.push(Check {
+            name: format!("kills and stops of {system}"),
+            passed: false,
+            weight: Weight::Note,
+            found: "left out: the laboratory starts no process of this system".into(),
+            demanded: "struck".into(),
+        });
+        faults.retain(|fault| !of_process(fault));
+    }
+}
+
+/// What a history must show, and must not.
+fn checks(record: &CheckRecord) -> Vec<Check> {
+    let violations = record.report.found().filter(|(kind, _)| kind.permitted().is_none());
+    let found: Vec<String> =
+        violations.map(|(kind, found)| format!("{} {}", found.count, kind.name())).collect();
+    let is_sound = found.is_empty();
+    let Totals { acked, polled, .. } = record.totals;
+    vec![
+        Check {
+            name: "anomalies that Kafka's protocol does not permit".into(),
+            passed: is_sound,
+            weight: Weight::Records,
+            found: if is_sound { "none".into() } else { found.join(", ") },
+            demanded: "none".into(),
+        },
+        Check {
+            name: "records that the history can be judged by".into(),
+            passed: acked > 0 && polled > 0,
+            weight: Weight::Validity,
+            found: format!("{acked} acknowledged, {polled} polled"),
+            demanded: "some of both".into(),
+        },
+    ]
+}
+
+/// The note about clients that ended before the faults did.
+fn is_short() -> Check {
+    Check {
+        name: "records of the history".into(),
+        passed: false,
+        weight: Weight::Note,
+        found: "the limit was reached, and the clients ended early".into(),
+        demanded: format!("at most {RECORDS_MAX}"),
+    }
+}
+
+fn is_read_back(unread: &[i32]) -> Check {
+    let partitions: BTreeSet<String> = unread.iter().map(ToString::to_string).collect();
+    let partitions = partitions.into_iter().collect::<Vec<_>>().join(", ");
+    Check {
+        name: "partitions that could not be read to their end".into(),
+        passed: unread.is_empty(),
+        weight: Weight::Validity,
+        found: if unread.is_empty() { "none".into() } else { partitions },
+        demanded: "none".into(),
+    }
+}
+
+fn result(
+    record: CheckRecord,
+    checks: Vec<Check>,
+    started_unix_ms: u64,
+    environment: Environment,
+) -> RunResult {
+    RunResult::bare(Experiment::Check(record), started_unix_ms, environment, checks)
+}
+
+fn unix_ms() -> u64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

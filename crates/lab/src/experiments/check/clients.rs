@@ -1,0 +1,341 @@
+//! Clients that send, poll, commit and abort until they are told to end, or die.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use moldau_checker::Seen;
+use moldau_client::{
+    Cluster, ClusterOptions, Delivery, Fetched, Fetcher, FetcherOptions, Isolation,
+    PartitionHandle, Producer, ProducerOptions, Record, Reset, Start,
+};
+use moldau_records::Decompressor;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::recorder::{Open, Recorder, Replies};
+
+/// How long clients wait for an answer: less than the broker may stand still, so that requests are
+/// repeated.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a batch is tried.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// How long other requests are tried. A JVM takes some seconds to come back.
+pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// After how long the cluster aborts a transaction whose client is gone.
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a poll waits for records.
+const POLL_WAIT: Duration = Duration::from_millis(50);
+
+/// Records that a client goes back when it begins to read, and when it seeks, at most.
+const BACK_MAX: i64 = 200;
+
+/// Share of transactions that are aborted, and of polls before which the client seeks.
+const ABORTED_SHARE: f64 = 0.2;
+const SEEK_SHARE: f64 = 0.03;
+
+/// Records of an operation.
+const SENDS_MAX: usize = 4;
+
+/// How long a client lives that is to end in the middle of its work, ms.
+const LIFE_MS: std::ops::Range<u64> = 3_000..20_000;
+
+/// Pause of a client that takes the place of one that failed.
+const RESTART_PAUSE: Duration = Duration::from_millis(50);
+
+/// Bytes to which a batch may unpack. Nothing is compressed.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// The value of records whose bytes are not a value of the workload: no client sends it.
+const FOREIGN: u64 = u64::MAX;
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Sends without transactions, by an idempotent producer.
+    Sender,
+    /// Sends in transactions.
+    Transactions,
+    /// Sends and polls in transactions.
+    Exchange,
+    /// Polls, and seeks now and then.
+    Poller,
+}
+
+impl Role {
+    const ALL: [Self; 4] = [Self::Sender, Self::Transactions, Self::Exchange, Self::Poller];
+
+    /// What the clients of a place do.
+    pub(super) fn of(place: usize) -> Self {
+        Self::ALL.get(place % Self::ALL.len()).copied().unwrap_or(Self::Sender)
+    }
+}
+
+/// What all clients of a run know.
+pub(super) struct World {
+    pub(super) bootstrap: String,
+    pub(super) options: ClusterOptions,
+    pub(super) topic: String,
+    pub(super) recorder: Arc<Recorder>,
+    /// The end of each partition, as far as it was polled.
+    pub(super) ends: Vec<AtomicI64>,
+    /// Mean pause of a client between two operations.
+    pub(super) pause: Duration,
+    /// Whether clients end in the middle of their work.
+    pub(super) clients_end: bool,
+    pub(super) is_over: AtomicBool,
+}
+
+impl World {
+    pub(super) async fn connect(&self) -> moldau_client::Result<Cluster> {
+        Cluster::connect(&[self.bootstrap.as_str()], self.options.clone()).await
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || self.recorder.is_full()
+    }
+
+    /// A transactional id, the same for all clients of a place.
+    pub(super) fn transactional_id(&self, place: usize) -> String {
+        format!("{}-{place}", self.topic)
+    }
+
+    /// A producer, with the replies to its sends.
+    pub(super) async fn producer(
+        &self,
+        cluster: &Cluster,
+        transactional_id: Option<String>,
+    ) -> moldau_client::Result<(Producer, Replies)> {
+        let options = ProducerOptions {
+            linger: Duration::ZERO,
+            delivery_timeout: DELIVERY_TIMEOUT,
+            request_timeout: REQUEST_TIMEOUT,
+            transactional_id,
+            transaction_timeout: TRANSACTION_TIMEOUT,
+            ..ProducerOptions::default()
+        };
+        let replies = Replies::new(&self.recorder);
+        let sink = replies.clone();
+        let take = move |delivery: &Delivery<'_>| sink.take(delivery);
+        Ok((Producer::start(cluster, options, take).await?, replies))
+    }
+
+    pub(super) fn fetcher(cluster: &Cluster) -> Fetcher {
+        let options = FetcherOptions {
+            isolation: Isolation::ReadCommitted,
+            reset: Reset::Earliest,
+            max_wait: Duration::from_millis(100),
+            ..FetcherOptions::default()
+        };
+        Fetcher::start(cluster, options)
+    }
+
+    async fn handles(&self, producer: &Producer) -> moldau_client::Result<Vec<PartitionHandle>> {
+        let mut handles = Vec::new();
+        for partition in (0..).take(self.ends.len()) {
+            handles.push(producer.partition(&self.topic, partition).await?);
+        }
+        Ok(handles)
+    }
+}
+
+/// Clients of one place, one after the other, until the end; gives when clients were ended.
+pub(super) async fn occupy(world: Arc<World>, place: usize, mut random: fastrand::Rng) -> Vec<u64> {
+    let mut ended = Vec::new();
+    while !world.is_over() {
+        let number = world.recorder.client();
+        let client = Client { world: &world, place, number, random: random.fork() };
+        let life = match world.clients_end {
+            true => Duration::from_millis(random.u64(LIFE_MS)),
+            false => Duration::MAX,
+        };
+        match timeout(life, client.work(Role::of(place))).await {
+            Ok(Ok(())) => {}
+            // The next client may have more luck.
+            Ok(Err(error)) => {
+                tracing::debug!(number, %error, "a client gives up");
+                sleep(RESTART_PAUSE).await;
+            }
+            Err(_) => ended.push(world.recorder.now_us()),
+        }
+    }
+    ended
+}
+
+struct Client<'a> {
+    world: &'a World,
+    place: usize,
+    number: u32,
+    random: fastrand::Rng,
+}
+
+impl Client<'_> {
+    async fn work(mut self, role: Role) -> moldau_client::Result<()> {
+        let cluster = self.world.connect().await?;
+        match role {
+            Role::Sender => self.send_alone(&cluster).await,
+            Role::Transactions => self.transact(&cluster, None).await,
+            Role::Exchange => {
+                let polling = self.begin_polling(&cluster).await?;
+                self.transact(&cluster, Some(polling)).await
+            }
+            Role::Poller => {
+                let mut polling = self.begin_polling(&cluster).await?;
+                let replies = Replies::new(&self.world.recorder);
+                while !self.world.is_over() {
+                    let mut open = Open::alone(&replies, self.number);
+                    self.poll(&mut polling, &mut open).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn send_alone(&mut self, cluster: &Cluster) -> moldau_client::Result<()> {
+        let (producer, replies) = self.world.producer(cluster, None).await?;
+        let handles = self.world.handles(&producer).await?;
+        while !self.world.is_over() {
+            self.pause().await;
+            let mut open = Open::alone(&replies, self.number);
+            for _ in 0..self.random.usize(1..=SENDS_MAX) {
+                let partition = self.random.usize(..handles.len());
+                send(&producer, &handles, partition, &mut open)?;
+            }
+            producer.flush().await;
+        }
+        Ok(())
+    }
+
+    async fn transact(
+        &mut self,
+        cluster: &Cluster,
+        mut polling: Option<Polling>,
+    ) -> moldau_client::Result<()> {
+        let id = self.world.transactional_id(self.place);
+        let (producer, replies) = self.world.producer(cluster, Some(id)).await?;
+        let handles = self.world.handles(&producer).await?;
+        while !self.world.is_over() {
+            self.pause().await;
+            let mut partitions: Vec<usize> = (0..handles.len()).collect();
+            self.random.shuffle(&mut partitions);
+            partitions.truncate(self.random.usize(1..=3));
+            let chosen: Vec<PartitionHandle> =
+                partitions.iter().filter_map(|at| handles.get(*at)).copied().collect();
+            producer.begin_transaction(&chosen).await?;
+            let mut open = Open::transaction(&replies, self.number);
+            for _ in 0..self.random.usize(2..=SENDS_MAX) {
+                let at = self.random.usize(..partitions.len());
+                let partition = partitions.get(at).copied().unwrap_or_default();
+                send(&producer, &handles, partition, &mut open)?;
+                if self.random.bool() {
+                    producer.flush().await;
+                }
+                if let Some(polling) = polling.as_mut().filter(|_| self.random.bool()) {
+                    self.poll(polling, &mut open).await?;
+                }
+            }
+            self.end(&producer, open).await?;
+        }
+        Ok(())
+    }
+
+    /// Commits a transaction or aborts it.
+    async fn end(&mut self, producer: &Producer, mut open: Open) -> moldau_client::Result<()> {
+        producer.flush().await;
+        if open.has_failed() || self.random.f64() < ABORTED_SHARE {
+            return producer.abort_transaction().await;
+        }
+        open.ask();
+        producer.commit_transaction().await?;
+        open.committed();
+        Ok(())
+    }
+
+    async fn begin_polling(&mut self, cluster: &Cluster) -> moldau_client::Result<Polling> {
+        let fetcher = World::fetcher(cluster);
+        for partition in 0..self.world.ends.len() {
+            self.assign(&fetcher, partition).await?;
+        }
+        Ok(Polling { fetcher, decompressor: Decompressor::default() })
+    }
+
+    /// Moves to a place not far from the end of a partition.
+    async fn assign(&mut self, fetcher: &Fetcher, partition: usize) -> moldau_client::Result<()> {
+        let end = self.world.ends.get(partition).map_or(0, |end| end.load(Ordering::Relaxed));
+        let start = Start::Offset((end - self.random.i64(0..BACK_MAX)).max(0));
+        let number = i32::try_from(partition).unwrap_or(i32::MAX);
+        fetcher.assign(&self.world.topic, number, start).await
+    }
+
+    /// Seeks now and then, and polls once.
+    async fn poll(&mut self, polling: &mut Polling, open: &mut Open) -> moldau_client::Result<()> {
+        if self.random.f64() < SEEK_SHARE {
+            let partition = self.random.usize(..self.world.ends.len());
+            let from_us = self.world.recorder.now_us();
+            self.assign(&polling.fetcher, partition).await?;
+            open.position(from_us, u32::try_from(partition).unwrap_or(u32::MAX));
+        }
+        let from_us = self.world.recorder.now_us();
+        let Ok(fetched) = timeout(POLL_WAIT, polling.fetcher.next()).await else { return Ok(()) };
+        let (partition, records) = polling.records(&fetched?)?;
+        if let (Some(last), Some(end)) =
+            (records.last(), self.world.ends.get(usize::try_from(partition).unwrap_or(usize::MAX)))
+        {
+            end.fetch_max(last.offset, Ordering::Relaxed);
+            open.poll(from_us, partition, records);
+        }
+        Ok(())
+    }
+
+    /// Rests, so that the rate of all clients is bounded.
+    async fn pause(&mut self) {
+        let share = self.random.f64() * 2.0;
+        sleep(self.world.pause.mul_f64(share)).await;
+    }
+}
+
+/// Sends one record to a partition.
+fn send(
+    producer: &Producer,
+    handles: &[PartitionHandle],
+    partition: usize,
+    open: &mut Open,
+) -> moldau_client::Result<()> {
+    let Some(handle) = handles.get(partition) else { return Ok(()) };
+    let value = open.send(u32::try_from(partition).unwrap_or(u32::MAX));
+    let bytes = value.to_be_bytes();
+    let record =
+        Record { token: value, timestamp: 0, key: None, value: Some(&bytes), headers: &[] };
+    let sent = producer.send(*handle, &record);
+    if sent.is_err() {
+        open.unsend();
+    }
+    sent
+}
+
+/// A fetcher and what it needs.
+pub(super) struct Polling {
+    pub(super) fetcher: Fetcher,
+    pub(super) decompressor: Decompressor,
+}
+
+impl Polling {
+    /// The partition and the records of an answer.
+    pub(super) fn records(&mut self, fetched: &Fetched) -> moldau_client::Result<(u32, Vec<Seen>)> {
+        let mut records = Vec::new();
+        fetched.for_each_record(&mut self.decompressor, BATCH_BYTES_MAX, |record| {
+            let bytes = record.value().and_then(|value| value.try_into().ok());
+            let value = bytes.map_or(FOREIGN, u64::from_be_bytes);
+            records.push(Seen { offset: record.offset(), value });
+        })?;
+        Ok((u32::try_from(fetched.partition).unwrap_or(u32::MAX), records))
+    }
+}
+
+/// When something that should have happened by then is given up.
+pub(super) fn deadline(within: Duration) -> Instant {
+    Instant::now() + within
+}

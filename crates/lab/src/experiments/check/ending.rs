@@ -1,0 +1,80 @@
+//! The end of a run: open transactions end, and a last client reads everything.
+
+use std::time::Duration;
+
+use moldau_client::{Cluster, OffsetSpec, Start, TopicPartition};
+use moldau_measure::Error;
+use moldau_records::Decompressor;
+use tokio::time::timeout;
+
+use super::clients::{Polling, World, deadline};
+use super::recorder::{Open, Replies};
+use moldau_load::generator::target;
+
+/// How long the end of open transactions may take: longer than they last by themselves.
+const TRANSACTIONS_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long the last client waits for records that should be there.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// Ends what clients of these places left open: each place has its own transactional id, whose next
+/// producer aborts the transaction of the one before.
+pub(super) async fn end_transactions(world: &World, places: &[usize]) -> Result<(), Error> {
+    let end = deadline(TRANSACTIONS_TIMEOUT);
+    for place in places {
+        loop {
+            let ended = async {
+                let cluster = world.connect().await?;
+                let id = world.transactional_id(*place);
+                let (producer, _) = world.producer(&cluster, Some(id)).await?;
+                producer.close().await;
+                Ok(())
+            };
+            match ended.await {
+                Ok(()) => break,
+                Err(error) if tokio::time::Instant::now() > end => {
+                    return Err(target("ending open transactions")(error));
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Polls every partition from its start to its end; gives the partitions whose end was not reached.
+pub(super) async fn read_all(world: &World) -> Result<Vec<i32>, Error> {
+    let failed = target("reading everything back");
+    let cluster = world.connect().await.map_err(&failed)?;
+    let mut left = ends(world, &cluster).await?;
+    let fetcher = World::fetcher(&cluster);
+    for (partition, _) in &left {
+        fetcher.assign(&world.topic, *partition, Start::Earliest).await.map_err(&failed)?;
+    }
+    let number = world.recorder.client();
+    let replies = Replies::new(&world.recorder);
+    let mut polling = Polling { fetcher, decompressor: Decompressor::default() };
+    left.retain(|(_, end)| *end > 0);
+    while !left.is_empty() {
+        let from_us = world.recorder.now_us();
+        let Ok(fetched) = timeout(SILENCE_MAX, polling.fetcher.next()).await else { break };
+        let fetched = fetched.map_err(&failed)?;
+        let (partition, records) = polling.records(&fetched).map_err(&failed)?;
+        if !records.is_empty() {
+            Open::alone(&replies, number).poll(from_us, partition, records);
+        }
+        left.retain(|(of, end)| *of != fetched.partition || fetched.next_position < *end);
+    }
+    Ok(left.into_iter().map(|(partition, _)| partition).collect())
+}
+
+/// The end offset of each partition.
+async fn ends(world: &World, cluster: &Cluster) -> Result<Vec<(i32, i64)>, Error> {
+    let failed = target("asking for the ends of partitions");
+    let partitions = (0..).take(world.ends.len());
+    let wanted: Vec<(TopicPartition, OffsetSpec)> = partitions
+        .map(|index| (TopicPartition::of(&world.topic, index), OffsetSpec::Latest))
+        .collect();
+    let answers = cluster.list_offsets(&wanted).await.into_iter();
+    answers.map(|(of, answer)| Ok((of.partition, answer.map_err(&failed)?.offset))).collect()
+}

@@ -1,0 +1,76 @@
+//! Faults at random times.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::recorder::Recorder;
+use crate::check::{Fault, Struck};
+use crate::systems::{Process, RunningSystem};
+use moldau_measure::Error;
+
+/// Time between the end of a fault and the next one, ms.
+const GAP_MS: std::ops::Range<u64> = 500..4_000;
+
+/// Shortest time for which the broker stands still, ms.
+const STOP_MIN_MS: u64 = 100;
+
+/// What can be struck.
+pub(super) struct Targets<'a> {
+    pub(super) system: &'a mut RunningSystem,
+    /// What carries all connections.
+    pub(super) relay: Option<&'a mut Process>,
+}
+
+/// Strikes at random times until `end`, and leaves everything running. Says of each fault that it
+/// strikes.
+pub(super) fn harass(
+    mut targets: Targets<'_>,
+    faults: &[Fault],
+    (mut random, end): (fastrand::Rng, Instant),
+    recorder: &Recorder,
+    mut tell: impl FnMut(Fault),
+) -> Result<Vec<Struck>, Error> {
+    let mut struck = Vec::new();
+    let rest = |pause: Duration| {
+        thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
+    };
+    while !faults.is_empty() && Instant::now() < end {
+        rest(Duration::from_millis(random.u64(GAP_MS)));
+        let fault = faults.get(random.usize(..faults.len())).copied();
+        let Some(fault) = fault.filter(|_| Instant::now() < end) else { break };
+        tell(fault);
+        let from_us = recorder.now_us();
+        targets
+            .strike(fault, Duration::from_millis(random.u64(STOP_MIN_MS..Fault::STOP_MAX_MS)))?;
+        struck.push(Struck { fault, from_us, to_us: recorder.now_us() });
+    }
+    rest(Duration::MAX);
+    targets.system.check_alive()?;
+    Ok(struck)
+}
+
+impl Targets<'_> {
+    fn strike(&mut self, fault: Fault, stop: Duration) -> Result<(), Error> {
+        match fault {
+            Fault::Kill => {
+                self.system.broker_mut()?.kill_and_restart()?;
+                self.system.wait_until_ready()
+            }
+            Fault::Stop => {
+                let broker = self.system.broker_mut()?;
+                broker.suspend()?;
+                thread::sleep(stop);
+                broker.resume()
+            }
+            Fault::Cut => match &mut self.relay {
+                Some(relay) => {
+                    relay.kill_and_restart()?;
+                    relay.wait_until_back()
+                }
+                None => Ok(()),
+            },
+            // Clients end by themselves.
+            Fault::Client => Ok(()),
+        }
+    }
+}
