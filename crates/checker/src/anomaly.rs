@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// An acknowledged record is missing although a client polled a later one.
     LostWrite,
-    /// An acknowledged record at the end of a partition that no client polled.
+    /// No client polled an acknowledged record: the last of its partition, or one whose offset is
+    /// unknown.
     Unseen,
     /// One record at several offsets.
     Duplicate,
@@ -26,11 +27,11 @@ pub enum Kind {
     NonmonotonicPoll,
     /// A client sent two records one after the other, and the second has the lower offset.
     NonmonotonicSend,
-    /// Transactions that precede each other by their writes alone (Adya's G0).
+    /// Operations that precede each other by their writes alone (Adya's G0).
     WriteCycle,
-    /// Transactions that precede each other by what they wrote and polled (Adya's G1c).
+    /// Operations that precede each other by what they wrote and polled (Adya's G1c).
     MixedCycle,
-    /// Transactions that polled from each other (Adya's G1c, without writes).
+    /// Operations that polled from each other (Adya's G1c, without writes).
     ReadCycle,
 }
 
@@ -77,7 +78,10 @@ impl Kind {
             Self::LostWrite => {
                 "An acknowledged record is missing, although a client polled a later one."
             }
-            Self::Unseen => "No client polled an acknowledged record at the end of its partition.",
+            Self::Unseen => {
+                "No client polled an acknowledged record, the last of its partition or one whose \
+                 offset is unknown."
+            }
             Self::Duplicate => "One record is at several offsets.",
             Self::InconsistentOffset => "One offset has several values.",
             Self::AbortedRead => "A client polled a record of an aborted transaction.",
@@ -88,10 +92,8 @@ impl Kind {
             Self::PollSkip => "The polls of a client passed over a record.",
             Self::NonmonotonicPoll => "The polls of a client went back.",
             Self::NonmonotonicSend => "The later of two sends of a client has the lower offset.",
-            Self::WriteCycle => "Transactions precede each other in different partitions.",
-            Self::MixedCycle => {
-                "A transaction polled from one that it precedes in another partition."
-            }
+            Self::WriteCycle => "Transactions and sends have records before each other's.",
+            Self::MixedCycle => "A transaction polled from one that has a record behind its own.",
             Self::ReadCycle => "Transactions polled from each other.",
         }
     }

@@ -77,6 +77,12 @@ pub enum Action {
         /// The partition.
         partition: u32,
     },
+    /// The client has polled a partition from its start to its end, after the last send of the
+    /// history. Without one, no record of the partition counts as missing.
+    End {
+        /// The partition.
+        partition: u32,
+    },
 }
 
 /// One received record.

@@ -1,6 +1,6 @@
 //! Who wrote each value, what each offset holds, which operations took effect.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::history::{Action, Error, History, Operation, Outcome, Seen, Step};
 
@@ -11,6 +11,8 @@ pub(crate) struct Index<'a> {
     pub(crate) writes: HashMap<u64, Write>,
     /// What each partition holds.
     pub(crate) logs: BTreeMap<u32, BTreeMap<i64, Version>>,
+    /// Partitions that a client polled as a whole after the last send.
+    pub(crate) whole: BTreeSet<u32>,
     /// The outcome of each operation, as far as the history proves it.
     pub(crate) outcomes: Vec<Outcome>,
 }
@@ -23,6 +25,8 @@ pub(crate) struct Write {
     /// When it began, µs.
     pub(crate) from_us: u64,
     pub(crate) partition: u32,
+    /// The offset that the cluster returned, if it did.
+    pub(crate) offset: Option<i64>,
 }
 
 /// What one offset holds.
@@ -49,6 +53,7 @@ impl<'a> Index<'a> {
             operations: &history.operations,
             writes: HashMap::new(),
             logs: BTreeMap::new(),
+            whole: BTreeSet::new(),
             outcomes: history.operations.iter().map(|operation| operation.outcome).collect(),
         };
         index.add_writes()?;
@@ -62,7 +67,7 @@ impl<'a> Index<'a> {
             it.steps.iter().flat_map(move |step| {
                 let (partition, records) = match &step.action {
                     Action::Poll { partition, records } => (*partition, records.as_slice()),
-                    Action::Send { .. } | Action::Position { .. } => (0, [].as_slice()),
+                    _ => (0, [].as_slice()),
                 };
                 records.iter().map(move |&seen| Read { operation, step, partition, seen })
             })
@@ -88,15 +93,25 @@ impl<'a> Index<'a> {
     fn add_writes(&mut self) -> Result<(), Error> {
         for (operation, it) in self.operations.iter().enumerate() {
             for step in &it.steps {
-                let Action::Send { partition, value, offset } = step.action else { continue };
-                let write = Write { operation, from_us: step.from_us, partition };
-                if self.writes.insert(value, write).is_some() {
-                    return Err(Error::SentTwice(value));
-                }
-                if let Some(offset) = offset {
-                    self.version(partition, offset).hold(value);
+                match step.action {
+                    Action::Send { partition, value, offset } => {
+                        let write = Write { operation, from_us: step.from_us, partition, offset };
+                        self.add_write(value, write)?;
+                    }
+                    Action::End { partition } => drop(self.whole.insert(partition)),
+                    Action::Poll { .. } | Action::Position { .. } => {}
                 }
             }
+        }
+        Ok(())
+    }
+
+    fn add_write(&mut self, value: u64, write: Write) -> Result<(), Error> {
+        if self.writes.insert(value, write).is_some() {
+            return Err(Error::SentTwice(value));
+        }
+        if let Some(offset) = write.offset {
+            self.version(write.partition, offset).hold(value);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ pub(crate) fn find(index: &Index<'_>, report: &mut Report) {
     let mut positions = Positions::new();
     for (number, client, action) in steps(index) {
         match action {
-            Action::Send { .. } => {}
+            Action::Send { .. } | Action::End { .. } => {}
             Action::Position { partition } => {
                 positions.remove(&(client, *partition));
             }

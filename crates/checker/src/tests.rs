@@ -37,6 +37,11 @@ impl Story {
         self
     }
 
+    /// The last client, which polls all of partition 0.
+    fn whole(self, client: u32, records: &[(i64, u64)]) -> Self {
+        self.alone(client, poll(records)).alone(client, Action::End { partition: 0 })
+    }
+
     fn report(&self) -> Report {
         check(&self.history).expect("values are unique")
     }
@@ -54,6 +59,11 @@ fn send(value: u64, offset: i64) -> Action {
 
 fn send_to(partition: u32, value: u64, offset: i64) -> Action {
     Action::Send { partition, value, offset: Some(offset) }
+}
+
+/// A send to partition 0 whose offset the client did not learn.
+fn unplaced(value: u64) -> Action {
+    Action::Send { partition: 0, value, offset: None }
 }
 
 /// A poll of partition 0: offsets and values.
@@ -77,8 +87,8 @@ fn a_sound_history_has_no_anomaly() {
         .alone(0, send(10, 0))
         .transaction(1, Outcome::Aborted, vec![send(11, 1)])
         .transaction(1, Outcome::Committed, vec![send(12, 3), poll(&[(0, 10)])])
-        .alone(0, Action::Send { partition: 0, value: 13, offset: None })
-        .alone(2, poll(&[(0, 10), (3, 12)]));
+        .add(0, false, Outcome::Unknown, vec![unplaced(13)])
+        .whole(2, &[(0, 10), (3, 12)]);
     assert_eq!(story.counts(), []);
 }
 
@@ -88,7 +98,7 @@ fn a_missing_record_before_a_polled_one_is_lost() {
         .alone(0, send(10, 0))
         .alone(0, send(11, 1))
         .alone(0, send(12, 2))
-        .alone(1, poll(&[(2, 12)]));
+        .whole(1, &[(2, 12)]);
     let lost = only(&story.report(), Kind::LostWrite);
     assert_eq!(story.counts(), [(Kind::LostWrite, 2)]);
     assert_eq!((&lost.examples[0].offsets, lost.examples[0].value), (&vec![0, 2], Some(10)));
@@ -97,9 +107,32 @@ fn a_missing_record_before_a_polled_one_is_lost() {
 
 #[test]
 fn a_missing_record_at_the_end_is_unseen() {
-    let story =
-        Story::default().alone(0, send(10, 0)).alone(0, send(11, 1)).alone(1, poll(&[(0, 10)]));
+    let story = Story::default().alone(0, send(10, 0)).alone(0, send(11, 1)).whole(1, &[(0, 10)]);
     assert_eq!(story.counts(), [(Kind::Unseen, 1)]);
+}
+
+#[test]
+fn a_missing_record_without_a_known_offset_is_unseen() {
+    let story = Story::default()
+        .alone(0, unplaced(10))
+        .alone(0, unplaced(11))
+        .alone(0, send(12, 2))
+        .whole(1, &[(0, 10), (2, 12)]);
+    let unseen = only(&story.report(), Kind::Unseen);
+    assert_eq!(story.counts(), [(Kind::Unseen, 1)]);
+    assert_eq!((unseen.examples[0].value, &unseen.examples[0].operations), (Some(11), &vec![1]));
+}
+
+/// The last client failed, so others may have passed by what no client polled.
+#[test]
+fn no_record_is_missing_from_a_partition_that_no_client_polled_as_a_whole() {
+    let sent = Story::default()
+        .alone(0, send(10, 0))
+        .alone(0, send(11, 1))
+        .alone(0, unplaced(12))
+        .alone(0, send(13, 3));
+    let story = sent.alone(1, poll(&[(1, 11)])).alone(1, Action::End { partition: 1 });
+    assert_eq!(story.counts(), []);
 }
 
 #[test]
@@ -107,7 +140,7 @@ fn a_record_with_an_unknown_outcome_may_be_missing() {
     let story = Story::default()
         .transaction(0, Outcome::Unknown, vec![send(10, 0)])
         .alone(0, send(11, 2))
-        .alone(1, poll(&[(2, 11)]));
+        .whole(1, &[(2, 11)]);
     assert_eq!(story.counts(), []);
 }
 
@@ -115,7 +148,7 @@ fn a_record_with_an_unknown_outcome_may_be_missing() {
 fn a_transaction_with_an_unknown_outcome_is_seen_whole_or_not_at_all() {
     let story = Story::default()
         .transaction(0, Outcome::Unknown, vec![send(10, 0), send(11, 1)])
-        .alone(1, poll(&[(1, 11)]));
+        .whole(1, &[(1, 11)]);
     assert_eq!(story.counts(), [(Kind::LostWrite, 1)]);
 }
 
@@ -205,6 +238,18 @@ fn sends_of_a_client_ascend_unless_they_overlap() {
     // The second began before the first had its result.
     story.history.operations[0].steps[0].to_us = 1_000;
     assert_eq!(story.counts(), []);
+}
+
+#[test]
+fn a_send_follows_all_that_had_ended_not_only_the_one_before() {
+    let mut story = Story::default()
+        .alone(0, send(10, 5))
+        .alone(0, send(11, 6))
+        .alone(0, send(12, 4))
+        .alone(1, poll(&[(4, 12), (5, 10), (6, 11)]));
+    // The second is under way when the third begins, the first is not.
+    story.history.operations[1].steps[0].to_us = 1_000;
+    assert_eq!(only(&story.report(), Kind::NonmonotonicSend).examples[0].operations, [0, 2]);
 }
 
 #[test]

@@ -1,17 +1,20 @@
 //! Offsets with two values, duplicates, lost and unseen records, the order of sends.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::anomaly::{Anomaly, Kind};
 use crate::history::{Action, Outcome};
-use crate::index::{Index, Version};
+use crate::index::{Index, Version, Write};
 use crate::report::Report;
 
 pub(crate) fn find(index: &Index<'_>, report: &mut Report) {
     for (&partition, log) in &index.logs {
         inconsistent_offsets(index, partition, log, report);
-        missing_records(index, partition, log, report);
+        if index.whole.contains(&partition) {
+            missing_records(index, partition, log, report);
+        }
     }
+    missing_values(index, report);
     duplicates(index, report);
     order_of_sends(index, report);
 }
@@ -64,6 +67,30 @@ fn missing_records(
     }
 }
 
+/// Acknowledged records without a known offset that no client polled.
+fn missing_values(index: &Index<'_>, report: &mut Report) {
+    let polled: HashSet<u64> = index.reads().map(|read| read.seen.value).collect();
+    let is_missing = |value: &u64, write: &Write| {
+        write.offset.is_none()
+            && index.took_effect(write.operation)
+            && index.whole.contains(&write.partition)
+            && !polled.contains(value)
+    };
+    let writes = index.writes.iter().filter(|(value, write)| is_missing(value, write));
+    let mut missing: Vec<(u64, Write)> = writes.map(|(value, write)| (*value, *write)).collect();
+    missing.sort_unstable_by_key(|(value, _)| *value);
+    for (value, write) in missing {
+        report.add(Kind::Unseen, || Anomaly {
+            kind: Kind::Unseen,
+            partition: Some(write.partition),
+            offsets: Vec::new(),
+            value: Some(value),
+            operations: vec![write.operation],
+            edges: Vec::new(),
+        });
+    }
+}
+
 fn duplicates(index: &Index<'_>, report: &mut Report) {
     let mut places: HashMap<u64, (u32, i64)> = HashMap::new();
     for (&partition, log) in &index.logs {
@@ -94,31 +121,57 @@ fn duplicates(index: &Index<'_>, report: &mut Report) {
 
 /// A client that has the result of one send before it begins the next gets ascending offsets.
 fn order_of_sends(index: &Index<'_>, report: &mut Report) {
-    let mut last: HashMap<(u32, u32), (u64, i64, usize)> = HashMap::new();
-    let mut sends = Vec::new();
-    for (number, operation) in index.operations.iter().enumerate() {
-        if operation.outcome == Outcome::Aborted {
-            continue;
+    let begun = sends(index);
+    let mut ended = begun.clone();
+    ended.sort_by_key(|send| send.to_us);
+    let mut ended = ended.into_iter().peekable();
+    // The highest offset of those that have ended, of each client and partition.
+    let mut highest: HashMap<(u32, u32), Sent> = HashMap::new();
+    for send in begun {
+        while let Some(before) = ended.next_if(|it| it.to_us <= send.from_us) {
+            let known = highest.entry(before.place).or_insert(before);
+            *known = if before.offset > known.offset { before } else { *known };
         }
-        for step in &operation.steps {
-            if let Action::Send { partition, offset: Some(offset), .. } = step.action {
-                sends.push((step.from_us, step.to_us, operation.client, partition, offset, number));
-            }
-        }
-    }
-    sends.sort_unstable();
-    for (from_us, to_us, client, partition, offset, number) in sends {
-        let before = last.insert((client, partition), (to_us, offset, number));
-        let Some((before_us, before_offset, before_number)) = before else { continue };
-        if before_us <= from_us && offset < before_offset {
+        let Some(before) = highest.get(&send.place) else { continue };
+        if send.offset < before.offset {
             report.add(Kind::NonmonotonicSend, || Anomaly {
                 kind: Kind::NonmonotonicSend,
-                partition: Some(partition),
-                offsets: vec![before_offset, offset],
+                partition: Some(send.place.1),
+                offsets: vec![before.offset, send.offset],
                 value: None,
-                operations: vec![before_number, number],
+                operations: vec![before.operation, send.operation],
                 edges: Vec::new(),
             });
         }
     }
+}
+
+/// One send with a known offset.
+#[derive(Clone, Copy)]
+struct Sent {
+    from_us: u64,
+    to_us: u64,
+    /// Client and partition.
+    place: (u32, u32),
+    offset: i64,
+    operation: usize,
+}
+
+/// Sends that may have taken effect, in the order in which they began.
+fn sends(index: &Index<'_>) -> Vec<Sent> {
+    let mut sends = Vec::new();
+    for (operation, it) in index.operations.iter().enumerate() {
+        if it.outcome == Outcome::Aborted {
+            continue;
+        }
+        for step in &it.steps {
+            if let Action::Send { partition, offset: Some(offset), .. } = step.action {
+                let (from_us, to_us) = (step.from_us, step.to_us);
+                let place = (it.client, partition);
+                sends.push(Sent { from_us, to_us, place, offset, operation });
+            }
+        }
+    }
+    sends.sort_by_key(|send| send.from_us);
+    sends
 }

@@ -147,7 +147,7 @@ impl Totals {
                 Action::Poll { records, .. } => {
                     self.polled += u64::try_from(records.len()).unwrap_or(u64::MAX);
                 }
-                Action::Position { .. } => {}
+                Action::Position { .. } | Action::End { .. } => {}
             }
         }
     }

@@ -139,6 +139,7 @@ impl World {
             self.positions[0][partition] = 0;
             self.step(0, Action::Position { partition: partition_id });
             self.poll(0, partition);
+            self.step(0, Action::End { partition: partition_id });
         }
         self.end(0);
         let last = self.history.operations.last_mut().expect("there is one");

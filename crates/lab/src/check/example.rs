@@ -143,7 +143,7 @@ impl Room {
                 let action = Action::Poll { partition: *partition, records: kept };
                 (!is_empty).then_some(Step { from_us: step.from_us, to_us: step.to_us, action })
             }
-            Action::Position { .. } => None,
+            Action::Position { .. } | Action::End { .. } => None,
         }
     }
 

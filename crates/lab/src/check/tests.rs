@@ -38,13 +38,14 @@ fn history(operations: &[(u32, Outcome, bool, Vec<Action>)]) -> History {
 fn with(kind: Kind) -> History {
     use Outcome::{Aborted, Committed};
     let alone = |client, action| (client, Committed, false, vec![action]);
+    let whole = |records: &[(i64, u64)]| {
+        (9, Committed, false, vec![poll(0, records), Action::End { partition: 0 }])
+    };
     let both = |client, actions| (client, Committed, true, actions);
     let mut made = history(&match kind {
-        Kind::LostWrite => {
-            vec![alone(0, send(0, 10, 0)), alone(0, send(0, 11, 1)), alone(1, poll(0, &[(1, 11)]))]
-        }
-        Kind::Unseen => {
-            vec![alone(0, send(0, 10, 0)), alone(0, send(0, 11, 1)), alone(1, poll(0, &[(0, 10)]))]
+        Kind::LostWrite | Kind::Unseen => {
+            let polled = if kind == Kind::LostWrite { (1, 11) } else { (0, 10) };
+            vec![alone(0, send(0, 10, 0)), alone(0, send(0, 11, 1)), whole(&[polled])]
         }
         Kind::Duplicate => {
             vec![alone(0, send(0, 10, 0)), alone(1, poll(0, &[(0, 10), (1, 10)]))]

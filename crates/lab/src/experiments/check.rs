@@ -7,7 +7,7 @@ mod nemesis;
 mod page;
 mod recorder;
 
-use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use moldau_checker::History;
 use moldau_client::{ClusterOptions, ConnectionOptions};
 use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::faults::{not_cut, resolved};
@@ -25,7 +26,7 @@ use super::{Conditions, Progress};
 use crate::check::{CheckRecord, Fault, Source, Struck, Totals};
 use crate::checks::{Check, Weight};
 use crate::environment::Environment;
-use crate::result::{Arm, Experiment, RunResult};
+use crate::result::{Arm, Experiment, RunResult, result_id};
 use crate::systems::{Installations, Process, SystemFile, bare_relay, free_addresses};
 use clients::{OPERATION_TIMEOUT, REQUEST_TIMEOUT, Role, World};
 use moldau_load::generator::target;
@@ -85,37 +86,50 @@ pub struct Plan {
     pub faults: Vec<Fault>,
 }
 
-/// Runs the experiment; gives the history beside the result.
+/// Keeps operations that have ended, under the id of the result: those under faults as soon as the
+/// faults are over, those of the last client before the history is checked.
+pub type Keep<'a> = dyn FnMut(&str, &History) -> Result<(), Error> + 'a;
+
+/// Runs the experiment; gives the history beside the result. A system that does not come back from
+/// a fault, or cannot be read at the end, is a failed check of the result.
 ///
 /// # Errors
 /// [`Error::Plan`] for numbers out of range and for an absent system, [`Error::NotReady`] and
-/// [`Error::Ended`] for a system that does not come back, [`Error::Target`] for one that does not
-/// answer at the end.
-pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<(RunResult, History), Error> {
+/// [`Error::Ended`] for a system that does not start, those of `keep`.
+pub fn run(
+    plan: &Plan,
+    progress: &mut dyn Progress,
+    keep: &mut Keep<'_>,
+) -> Result<(RunResult, History), Error> {
     const STEPS: u32 = 4;
     plan.check()?;
     let (started, started_unix_ms) = (Instant::now(), unix_ms());
+    let id = result_id(started_unix_ms);
     progress.step(0, STEPS, &format!("Start {}", plan.name));
     let mut scene = Scene::start(plan)?;
     let seconds = plan.length.as_secs();
     progress.step(1, STEPS, &format!("{}: {seconds} s of faults", plan.name));
-    let struck = scene.play(plan, |fault| {
+    let (struck, survived) = scene.play(plan, |fault| {
         progress.step(1, STEPS, &format!("{}: {}", plan.name, fault.name()));
-    })?;
+    });
+    let mut history = scene.world.recorder.history();
+    keep(&id, &history)?;
     progress.step(2, STEPS, "Read everything back");
-    let notes = std::mem::take(&mut scene.notes);
-    let (unread, history) = scene.end(plan)?;
+    let mut more = std::mem::take(&mut scene.notes);
+    more.push(has_survived(&survived));
+    if survived.is_ok() {
+        more.push(is_read_back(&scene.read_all(plan)));
+        let mut last = scene.world.recorder.history();
+        keep(&id, &last)?;
+        history.operations.append(&mut last.operations);
+        more.extend(scene.end());
+    }
     progress.step(3, STEPS, "Check the history");
     let record = CheckRecord::of(&history, Source::System(plan.name.clone()), struck)
         .map_err(|error| Error::Document(error.to_string()))?;
     let mut checks = checks(&record);
-    checks.push(is_read_back(&unread));
-    checks.extend(notes);
-    let environment =
-        Environment::inspect(&plan.conditions.version, &plan.conditions.work_directory);
-    let is_own = !plan.system.processes.is_empty();
-    let environment = Environment { shared_host: is_own.then_some(true), ..environment };
-    let mut result = result(record, checks, started_unix_ms, environment);
+    checks.extend(more);
+    let mut result = result(record, checks, started_unix_ms, plan.environment());
     result.arms = vec![Arm::of(&plan.name, plan.system.description.trim())];
     (result.seed, result.quick) = (plan.conditions.seed, plan.conditions.quick);
     result.elapsed_ms = millis(started.elapsed());
@@ -158,6 +172,13 @@ impl Plan {
             }
             None => Ok(()),
         }
+    }
+
+    fn environment(&self) -> Environment {
+        let Conditions { version, work_directory, .. } = &self.conditions;
+        let is_own = !self.system.processes.is_empty();
+        let shared_host = is_own.then_some(true);
+        Environment { shared_host, ..Environment::inspect(version, work_directory) }
     }
 
     /// Mean pause of a client between operations.
@@ -235,8 +256,9 @@ impl Scene {
         Ok(Self { running, relay, faults, notes, world: Arc::new(world), runtime })
     }
 
-    /// Clients and faults, until the time is up and all clients have ended.
-    fn play(&mut self, plan: &Plan, tell: impl FnMut(Fault)) -> Result<Vec<Struck>, Error> {
+    /// Clients and faults, until the time is up or the system does not come back, and all clients
+    /// have ended.
+    fn play(&mut self, plan: &Plan, tell: impl FnMut(Fault)) -> (Vec<Struck>, Result<(), Error>) {
         let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
         let Self { running, relay, faults, notes, world, runtime } = self;
         let mut places = JoinSet::new();
@@ -248,37 +270,47 @@ impl Scene {
             faults.iter().copied().filter(|fault| *fault != Fault::Client).collect();
         let targets = nemesis::Targets { system: &mut running.system, relay: relay.as_mut() };
         let end = Instant::now() + plan.length;
-        let (struck, ended) = thread::scope(|scope| {
-            let clients = scope.spawn(|| runtime.block_on(places.join_all()));
-            let struck =
+        let is_gone = Notify::new();
+        let ((mut struck, survived), ended) = thread::scope(|scope| {
+            let clients = scope.spawn(|| runtime.block_on(clients::join(places, &is_gone)));
+            let (struck, survived) =
                 nemesis::harass(targets, &from_outside, (random, end), &world.recorder, tell);
             world.is_over.store(true, Ordering::Relaxed);
+            if survived.is_err() {
+                is_gone.notify_one();
+            }
             let ended = clients.join();
-            (struck, ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            ((struck, survived), ended.unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let at = |at_us: u64| Struck { fault: Fault::Client, from_us: at_us, to_us: at_us };
-        let mut struck = struck?;
-        struck.extend(ended.into_iter().flatten().map(at));
+        struck.extend(ended.into_iter().map(at));
         struck.sort_by_key(|struck| struck.from_us);
         if world.recorder.is_full() {
             notes.push(is_short());
         }
-        Ok(struck)
+        (struck, survived)
     }
 
-    /// Ends transactions, reads everything, and ends the system; gives the partitions whose end was
-    /// not reached, and the history.
-    fn end(self, plan: &Plan) -> Result<(Vec<i32>, History), Error> {
-        let Self { running, world, .. } = &self;
+    /// Ends transactions and reads everything; gives the partitions whose end was not reached.
+    fn read_all(&self, plan: &Plan) -> Result<Vec<i32>, Error> {
         let places = plan.transactional_places();
-        let unread = self.runtime.block_on(async {
-            ending::end_transactions(world, &places).await?;
-            ending::read_all(world).await
-        })?;
-        let history = world.recorder.history();
-        running.path.control.delete_topic(&world.topic)?;
-        self.running.stop()?;
-        Ok((unread, history))
+        self.runtime.block_on(async {
+            ending::end_transactions(&self.world, &places).await?;
+            ending::read_all(&self.world).await
+        })
+    }
+
+    /// Deletes the topic and ends the system; gives a note if one of them fails.
+    fn end(self) -> Option<Check> {
+        let Self { running, world, .. } = self;
+        let deleted = running.path.control.delete_topic(&world.topic);
+        deleted.and_then(|()| running.stop()).err().map(|error| Check {
+            name: "removal of the topic and end of the system".into(),
+            passed: false,
+            weight: Weight::Note,
+            found: error.to_string(),
+            demanded: "no error".into(),
+        })
     }
 }
 
@@ -353,14 +385,27 @@ fn is_short() -> Check {
     }
 }
 
-fn is_read_back(unread: &[i32]) -> Check {
-    let partitions: BTreeSet<String> = unread.iter().map(ToString::to_string).collect();
-    let partitions = partitions.into_iter().collect::<Vec<_>>().join(", ");
+fn has_survived(survived: &Result<(), Error>) -> Check {
     Check {
-        name: "partitions that could not be read to their end".into(),
-        passed: unread.is_empty(),
+        name: "the system runs again after each fault".into(),
+        passed: survived.is_ok(),
         weight: Weight::Validity,
-        found: if unread.is_empty() { "none".into() } else { partitions },
+        found: survived.as_ref().map_or_else(ToString::to_string, |()| "yes".into()),
+        demanded: "yes".into(),
+    }
+}
+
+fn is_read_back(unread: &Result<Vec<i32>, Error>) -> Check {
+    let found = match unread {
+        Ok(unread) if unread.is_empty() => "none".into(),
+        Ok(unread) => unread.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        Err(error) => error.to_string(),
+    };
+    Check {
+        name: "partitions that the last client could not read to their end".into(),
+        passed: unread.as_ref().is_ok_and(Vec::is_empty),
+        weight: Weight::Validity,
+        found,
         demanded: "none".into(),
     }
 }

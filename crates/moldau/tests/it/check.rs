@@ -1,21 +1,21 @@
 //! Clients of a broker that is killed, and the history of what they did.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
 use moldau_checker::{Action, History, Outcome};
+use moldau_client::Admin;
 use moldau_lab::check::{CheckRecord, Fault};
 use moldau_lab::checks::Verdict;
 use moldau_lab::experiments::Silent;
-use moldau_lab::experiments::check::{Plan, run};
-use moldau_lab::result::Experiment;
+use moldau_lab::experiments::check::{LENGTH, Plan, run};
+use moldau_lab::result::{Experiment, RunResult};
 
-use crate::world::{conditions, result_of, system};
-
-/// How long faults strike. The pauses between them are four seconds at most.
-const LENGTH: Duration = Duration::from_secs(20);
+use crate::traffic::{block_on, connect};
+use crate::world::{Process, SYSTEM, conditions, result_of, system};
 
 /// Checks a file by the binary.
 fn check(directory: &Path, history: &History) -> Output {
@@ -28,6 +28,27 @@ fn check_file(directory: &Path, file: &Path) -> Output {
     let out = directory.join("out");
     let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
     crate::world::run(["lab", "check", "--history", file, "--out", out, "--json"])
+}
+
+/// A second of few clients without faults.
+fn plan(directory: &Path) -> Plan {
+    let (system, installations) = system();
+    Plan {
+        name: "moldau".into(),
+        system,
+        installations,
+        conditions: conditions(directory),
+        clients: 4,
+        partitions: 1,
+        length: Duration::from_secs(1),
+        faults: Vec::new(),
+    }
+}
+
+/// The finding of the failed check whose name has this part.
+fn failed<'a>(result: &'a RunResult, part: &str) -> &'a str {
+    let found = result.checks.iter().find(|check| !check.passed && check.name.contains(part));
+    &found.unwrap_or_else(|| panic!("{part}: {:#?}", result.checks)).found
 }
 
 fn record(experiment: &Experiment) -> &CheckRecord {
@@ -55,20 +76,16 @@ fn lose_a_record(history: &mut History) -> u64 {
 }
 
 #[test]
-fn a_killed_broker_breaks_no_promise_and_a_planted_loss_is_found() {
+fn a_broker_under_all_faults_breaks_no_promise_and_a_planted_loss_is_found() {
     let directory = tempfile::tempdir().unwrap();
-    let (system, installations) = system();
     let plan = Plan {
-        name: "moldau".into(),
-        system,
-        installations,
-        conditions: conditions(directory.path()),
         clients: 8,
         partitions: 3,
         length: LENGTH,
-        faults: vec![Fault::Kill, Fault::Cut, Fault::Client],
+        faults: Fault::ALL.to_vec(),
+        ..plan(directory.path())
     };
-    let (result, mut history) = run(&plan, &mut Silent).unwrap();
+    let (result, mut history) = run(&plan, &mut Silent, &mut |_, _| Ok(())).unwrap();
     let found = record(&result.experiment);
     assert_eq!(result.verdict, Verdict::Ok, "{:#?} {:#?}", result.checks, found.examples);
     assert!(found.totals.committed > 0 && found.totals.aborted > 0, "{:?}", found.totals);
@@ -86,6 +103,63 @@ fn a_killed_broker_breaks_no_promise_and_a_planted_loss_is_found() {
     let broken = result_of(&broken);
     let example = &record(&broken.experiment).examples[0];
     assert_eq!(example.anomaly.value, Some(lost));
+}
+
+/// What a failed read lost was the history of all clients, so the fault could not be looked into.
+#[test]
+fn a_history_whose_partitions_cannot_be_read_at_the_end_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let broker = Process::broker(data.path(), &[]);
+    let (mut system, mut installations) = system();
+    (system.processes, system.bootstrap) = (Vec::new(), "${external}".into());
+    installations.external = Some(broker.address.to_string());
+    let plan = Plan { system, installations, ..plan(directory.path()) };
+    let mut kept = Vec::new();
+    let mut keep = |_: &str, history: &History| {
+        kept.extend(history.operations.iter().cloned());
+        let is_first = kept.len() == history.operations.len();
+        if is_first {
+            block_on(delete_topics(broker.address));
+        }
+        Ok(())
+    };
+    let (result, history) = run(&plan, &mut Silent, &mut keep).unwrap();
+    assert_eq!(result.verdict, Verdict::Invalid, "{:#?}", result.checks);
+    failed(&result, "partitions that the last client could not read");
+    assert_eq!(kept, history.operations);
+    let found = record(&result.experiment);
+    assert!(found.totals.acked > 0 && found.report.violations() == 0, "{found:?}");
+}
+
+async fn delete_topics(bootstrap: SocketAddr) {
+    let cluster = connect(bootstrap).await;
+    let known = cluster.all_topics().await.unwrap();
+    let topics = known.topics.keys().map(ToString::to_string);
+    let topics: Vec<String> = topics.filter(|name| name.starts_with("moldau-check")).collect();
+    let deleted = Admin::new(&cluster).delete_topics(&topics).await.unwrap();
+    assert!(matches!(deleted.as_slice(), [Ok(())]), "{deleted:?}");
+}
+
+/// A broker that starts once.
+#[test]
+fn a_broker_that_does_not_come_back_is_a_finding_and_its_history_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let once = r#"["sh", "-c", "mkdir ${dir}/started && exec \"$@\"", "sh", "${moldau}","#;
+    let file = directory.path().join("once.yaml");
+    std::fs::write(&file, SYSTEM.replace(r#"["${moldau}","#, once)).unwrap();
+    let out = directory.path().join("out");
+    let paths = [&file, &out].map(|path| path.to_str().unwrap());
+    let [file, out] = paths;
+    let arguments = ["lab", "check", "--system", file, "--faults", "kill", "--out", out, "--json"];
+    let output = crate::world::run(arguments);
+    assert_eq!(output.status.code(), Some(i32::from(Verdict::Invalid.exit_code())), "{output:?}");
+    let result = result_of(&output);
+    assert!(failed(&result, "runs again after each fault").contains("exit status: 1"));
+    let kept = directory.path().join("out").join(&result.id).join("history.jsonl");
+    let kept = History::read(std::io::BufReader::new(std::fs::File::open(kept).unwrap())).unwrap();
+    let found = record(&result.experiment);
+    assert!(!kept.operations.is_empty() && found.strikes(Fault::Kill) == 1, "{found:?}");
 }
 
 #[test]

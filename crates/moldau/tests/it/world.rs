@@ -20,6 +20,15 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Lines of stderr kept for a failed test.
 const LINES_MAX: usize = 10_000;
 
+/// A system file of a broker.
+pub(crate) const SYSTEM: &str = r#"{
+    "description": "a broker", "bootstrap": "${address.clients}",
+    "processes": [{
+        "name": "broker", "role": "broker",
+        "command": ["${moldau}", "broker", "--data-dir", "${dir}/data", "--listen",
+            "${address.clients}", "--admin", "${address.admin}"],
+        "ready": {"http": "${address.admin}/readyz"}}]}"#;
+
 /// Below Linux's default `ip_local_port_range`, above the ports of well-known services.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
@@ -45,15 +54,8 @@ pub(crate) fn result_of(output: &Output) -> RunResult {
 
 /// A broker as a system file has it, and what it is started from.
 pub(crate) fn system() -> (SystemFile, Installations) {
-    let file = r#"{
-        "description": "a broker", "bootstrap": "${address.clients}",
-        "processes": [{
-            "name": "broker", "role": "broker",
-            "command": ["${moldau}", "broker", "--data-dir", "${dir}/data", "--listen",
-                "${address.clients}", "--admin", "${address.admin}"],
-            "ready": {"http": "${address.admin}/readyz"}}]}"#;
     let installations = Installations { moldau: moldau().into(), ..Installations::default() };
-    (serde_json::from_str(file).expect("the text is constant"), installations)
+    (serde_json::from_str(SYSTEM).expect("the text is constant"), installations)
 }
 
 /// Those of an experiment in its short form.

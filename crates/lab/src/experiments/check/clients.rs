@@ -1,5 +1,6 @@
 //! Clients that send, poll, commit and abort until they are told to end, or die.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -10,6 +11,8 @@ use moldau_client::{
     PartitionHandle, Producer, ProducerOptions, Record, Reset, Start,
 };
 use moldau_records::Decompressor;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::recorder::{Open, Recorder, Replies};
@@ -163,6 +166,25 @@ pub(super) async fn occupy(world: Arc<World>, place: usize, mut random: fastrand
         }
     }
     ended
+}
+
+/// Waits for the clients of all places, or ends them where they are if the system is gone; gives
+/// when clients were ended by their time.
+pub(super) async fn join(mut places: JoinSet<Vec<u64>>, is_gone: &Notify) -> Vec<u64> {
+    let mut ended = Vec::new();
+    loop {
+        tokio::select! {
+            next = places.join_next() => match next {
+                Some(Ok(of_place)) => ended.extend(of_place),
+                Some(Err(error)) => resume_unwind(error.into_panic()),
+                None => return ended,
+            },
+            () = is_gone.notified() => {
+                places.shutdown().await;
+                return ended;
+            }
+        }
+    }
 }
 
 struct Client<'a> {

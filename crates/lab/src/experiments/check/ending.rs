@@ -48,13 +48,19 @@ pub(super) async fn read_all(world: &World) -> Result<Vec<i32>, Error> {
     let cluster = world.connect().await.map_err(&failed)?;
     let mut left = ends(world, &cluster).await?;
     let fetcher = World::fetcher(&cluster);
+    let start_us = world.recorder.now_us();
     for (partition, _) in &left {
         fetcher.assign(&world.topic, *partition, Start::Earliest).await.map_err(&failed)?;
     }
     let number = world.recorder.client();
     let replies = Replies::new(&world.recorder);
+    let ended = |partition: i32| {
+        let partition = u32::try_from(partition).unwrap_or(u32::MAX);
+        Open::alone(&replies, number).end(start_us, partition);
+    };
+    // Nothing is fetched of an empty partition.
+    left.extract_if(.., |(_, end)| *end <= 0).for_each(|(partition, _)| ended(partition));
     let mut polling = Polling { fetcher, decompressor: Decompressor::default() };
-    left.retain(|(_, end)| *end > 0);
     while !left.is_empty() {
         let from_us = world.recorder.now_us();
         let Ok(fetched) = timeout(SILENCE_MAX, polling.fetcher.next()).await else { break };
@@ -63,7 +69,9 @@ pub(super) async fn read_all(world: &World) -> Result<Vec<i32>, Error> {
         if !records.is_empty() {
             Open::alone(&replies, number).poll(from_us, partition, records);
         }
-        left.retain(|(of, end)| *of != fetched.partition || fetched.next_position < *end);
+        let is_read =
+            |(of, end): &mut (i32, i64)| *of == fetched.partition && fetched.next_position >= *end;
+        left.extract_if(.., is_read).for_each(|(partition, _)| ended(partition));
     }
     Ok(left.into_iter().map(|(partition, _)| partition).collect())
 }

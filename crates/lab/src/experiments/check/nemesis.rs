@@ -22,14 +22,14 @@ pub(super) struct Targets<'a> {
 }
 
 /// Strikes at random times until `end`, and leaves everything running. Says of each fault that it
-/// strikes.
+/// strikes. Gives those that struck, and why it ended early.
 pub(super) fn harass(
     mut targets: Targets<'_>,
     faults: &[Fault],
     (mut random, end): (fastrand::Rng, Instant),
     recorder: &Recorder,
     mut tell: impl FnMut(Fault),
-) -> Result<Vec<Struck>, Error> {
+) -> (Vec<Struck>, Result<(), Error>) {
     let mut struck = Vec::new();
     let rest = |pause: Duration| {
         thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
@@ -40,13 +40,15 @@ pub(super) fn harass(
         let Some(fault) = fault.filter(|_| Instant::now() < end) else { break };
         tell(fault);
         let from_us = recorder.now_us();
-        targets
-            .strike(fault, Duration::from_millis(random.u64(STOP_MIN_MS..Fault::STOP_MAX_MS)))?;
+        let stop = Duration::from_millis(random.u64(STOP_MIN_MS..Fault::STOP_MAX_MS));
+        let survived = targets.strike(fault, stop);
         struck.push(Struck { fault, from_us, to_us: recorder.now_us() });
+        if survived.is_err() {
+            return (struck, survived);
+        }
     }
     rest(Duration::MAX);
-    targets.system.check_alive()?;
-    Ok(struck)
+    (struck, targets.system.check_alive())
 }
 
 impl Targets<'_> {

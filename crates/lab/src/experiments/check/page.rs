@@ -197,7 +197,7 @@ fn notes(example: &Example, shown: &Shown) -> Vec<Note> {
                 let seen = records.iter();
                 notes.extend(seen.map(|it| note("polled", *partition, Some(it.offset), it.value)));
             }
-            Action::Position { .. } => {}
+            Action::Position { .. } | Action::End { .. } => {}
         }
     }
     notes

@@ -64,7 +64,7 @@ impl Recorder {
     fn add(&self, operation: Operation) {
         let records = operation.steps.iter().map(|step| match &step.action {
             Action::Poll { records, .. } => u64::try_from(records.len()).unwrap_or(u64::MAX),
-            Action::Send { .. } | Action::Position { .. } => 1,
+            _ => 1,
         });
         self.records.fetch_add(records.sum(), Ordering::Relaxed);
         self.ended().push(operation);
@@ -165,6 +165,11 @@ impl Open {
 
     pub(super) fn position(&mut self, from_us: u64, partition: u32) {
         self.push(from_us, Action::Position { partition });
+    }
+
+    /// The client has polled all of a partition.
+    pub(super) fn end(&mut self, from_us: u64, partition: u32) {
+        self.push(from_us, Action::End { partition });
     }
 
     /// Whether a send has failed, or has no reply.

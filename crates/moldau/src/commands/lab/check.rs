@@ -1,7 +1,7 @@
 //! `moldau lab check`: clients and faults, and the history of what they did.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,6 +10,7 @@ use moldau_checker::History;
 use moldau_lab::check::Fault;
 use moldau_lab::experiments::Conditions;
 use moldau_lab::experiments::check::{self, HISTORY_FILE, LENGTH, Plan, QUICK_LENGTH};
+use moldau_measure::Error;
 
 use super::super::lab_directory::WorkDirectory;
 use super::super::lab_results;
@@ -46,8 +47,13 @@ fn of_system(options: &CheckOptions) -> anyhow::Result<ExitCode> {
         faults: faults(options.faults.as_deref()),
     };
     eprintln!("seed {seed}");
-    let (result, history) = check::run(&plan, &mut Bar::new())?;
-    write(&history, &options.output.directory(&result.id))?;
+    let mut file = None;
+    let mut keep = |id: &str, history: &History| {
+        let path = options.output.directory(id).join(HISTORY_FILE);
+        write(history, &path, &mut file)
+            .map_err(Error::machine(format!("writing {}", path.display())))
+    };
+    let (result, _) = check::run(&plan, &mut Bar::new(), &mut keep)?;
     lab_answer::answer(result, &options.output)
 }
 
@@ -80,12 +86,16 @@ fn faults(chosen: Option<&[FaultChoice]>) -> Vec<Fault> {
     }
 }
 
-/// Writes the history beside where the result will be.
-fn write(history: &History, directory: &Path) -> anyhow::Result<()> {
-    let path = directory.join(HISTORY_FILE);
-    let place = || path.display().to_string();
-    std::fs::create_dir_all(directory).with_context(place)?;
-    history.write(BufWriter::new(File::create(&path).with_context(place)?)).with_context(place)
+/// Writes operations to a file, after those that were written before.
+fn write(history: &History, path: &Path, file: &mut Option<File>) -> io::Result<()> {
+    let file = match file {
+        Some(file) => file,
+        None => {
+            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            file.insert(File::create(path)?)
+        }
+    };
+    history.write(BufWriter::new(file))
 }
 
 #[cfg(test)]
