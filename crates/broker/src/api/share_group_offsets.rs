@@ -50,8 +50,12 @@ fn describe_group(
     asked: describe_request::DescribeShareGroupOffsetsRequestGroup,
 ) -> DescribeShareGroupOffsetsResponseGroup {
     let group_id = asked.group_id;
-    if !call.rights.allow(ResourceType::Group, Operation::Describe, &group_id) {
-        let refusal = denied(ResourceType::Group);
+    let refused = if !call.rights.allow(ResourceType::Group, Operation::Describe, &group_id) {
+        Some(denied(ResourceType::Group))
+    } else {
+        group_id.is_empty().then(no_group)
+    };
+    if let Some(refusal) = refused {
         return DescribeShareGroupOffsetsResponseGroup {
             group_id,
             error_code: refusal.code.into(),
@@ -157,13 +161,18 @@ fn visible(
     }
 }
 
+/// `INVALID_GROUP_ID` for a group without a name.
+fn no_group() -> Refusal {
+    Refusal::new(ErrorCode::InvalidGroupId, "the group has no id")
+}
+
 /// Whether the offsets of a group may be changed.
 fn changeable(call: &Call<'_>, group_id: &str, operation: Operation) -> Result<(), Refusal> {
     if !call.rights.allow(ResourceType::Group, operation, group_id) {
         return Err(denied(ResourceType::Group));
     }
     if group_id.is_empty() {
-        return Err(Refusal::new(ErrorCode::InvalidGroupId, "the group has no id"));
+        return Err(no_group());
     }
     match call.state.groups.view(|groups| groups.share_state(group_id)) {
         Some(GroupState::Empty) => Ok(()),
@@ -272,7 +281,10 @@ pub(crate) fn delete(
             Err(refusal) => (refusal.code, Some(refusal.message)),
         };
         responses.push(delete_response::DeleteShareGroupOffsetsResponseTopic {
-            topic_id: topic.ok().flatten().map_or(Uuid::ZERO, |topic| topic.id),
+            topic_id: match (code, topic) {
+                (ErrorCode::None, Ok(Some(topic))) => topic.id,
+                _ => Uuid::ZERO,
+            },
             topic_name: asked.topic_name,
             error_code: code.into(),
             error_message: message,

@@ -13,6 +13,7 @@ mod offsets;
 mod quotas;
 mod records;
 mod security;
+mod share_deliveries;
 mod share_groups;
 mod topics;
 mod transactions;
@@ -33,6 +34,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     groups::run(session)?;
     offsets::run(session)?;
     share_groups::run(session)?;
+    share_deliveries::run(session)?;
     transactions::run(session)?;
     cluster::run(session)?;
     controller::run(session)?;

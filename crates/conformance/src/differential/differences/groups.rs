@@ -69,7 +69,45 @@ pub(super) const ROWS: &[Difference] = &[
         fields: &[("Groups", "shared", "")],
         reason: ONCE,
     },
+    Difference {
+        api: ApiKey::ShareFetch,
+        cases: &["no group"],
+        versions: (1, 2),
+        fields: &[
+            ("Responses.Partitions.ErrorCode", "-1", "69"),
+            ("Responses.Partitions.CurrentLeader.LeaderId", "0", "<broker>"),
+        ],
+        reason: UNNAMED,
+    },
+    Difference {
+        api: ApiKey::ShareAcknowledge,
+        cases: &["no group"],
+        versions: (1, 1),
+        fields: &[("Responses.Partitions.CurrentLeader.LeaderId", "0", "<broker>")],
+        reason: "the broker has the number 0, which Kafka sends where it names no leader",
+    },
+    Difference {
+        api: ApiKey::DescribeShareGroupOffsets,
+        cases: &["no group"],
+        versions: (0, 1),
+        fields: &[("Groups.ErrorCode", "-1", "24")],
+        reason: "a group without a name is INVALID_GROUP_ID; Kafka returns UNKNOWN_SERVER_ERROR",
+    },
+    Difference {
+        api: ApiKey::AlterShareGroupOffsets,
+        cases: &["an unknown group"],
+        versions: (0, 0),
+        fields: &[
+            ("ErrorCode", "0", "69"),
+            ("ErrorMessage", "null", "<text>"),
+            ("Responses", "shared-records*", ""),
+        ],
+        reason: "a group that does not exist is GROUP_ID_NOT_FOUND; Kafka makes it",
+    },
 ];
+
+const UNNAMED: &str = "a group without a name is GROUP_ID_NOT_FOUND; Kafka returns \
+     UNKNOWN_SERVER_ERROR. The broker has the number 0, which Kafka sends where it names no leader";
 
 const ONCE: &str = "a name given twice is answered once, to bound the response";
 
