@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `membership` | [`Membership`]: what its owner calls |
+//! | `committer` | [`Committer`]: commits beside the task that owns the membership |
 //! | `options` | protocol and options of a member |
 //! | `driver` | the task that sends what a state machine asks for |
 //! | `classic`, `consumer` | the state machine of each protocol: no I/O |
@@ -12,6 +13,7 @@
 
 mod assignor;
 mod classic;
+mod committer;
 mod consumer;
 mod driver;
 mod holding;
@@ -26,10 +28,11 @@ use std::collections::HashMap;
 
 use moldau_protocol::ErrorCode;
 
+pub use self::committer::Committer;
 pub use self::holding::MembershipEvent;
 pub use self::machine::MemberStage;
 pub use self::membership::{MemberState, Membership};
-pub use self::offsets::CommittedOffset;
+pub use self::offsets::{CommittedOffset, GroupMetadata};
 pub use self::options::{GroupProtocol, MembershipOptions};
 use crate::cluster::Cluster;
 use crate::fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};

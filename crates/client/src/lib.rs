@@ -40,8 +40,8 @@ pub use connection::{Connection, ConnectionOptions, Security};
 pub use error::Error;
 pub use fetcher::{Fetched, Fetcher, FetcherOptions, Isolation, Reset, Start};
 pub use group::{
-    CommittedOffset, GroupConsumer, GroupOptions, GroupProtocol, MemberStage, MemberState,
-    Membership, MembershipEvent, MembershipOptions,
+    CommittedOffset, Committer, GroupConsumer, GroupMetadata, GroupOptions, GroupProtocol,
+    MemberStage, MemberState, Membership, MembershipEvent, MembershipOptions,
 };
 pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
 pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};

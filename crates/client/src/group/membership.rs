@@ -1,19 +1,18 @@
 //! A member of a consumer group, without what it reads.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
-use moldau_protocol::ErrorCode;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::cluster::Cluster;
-use crate::connection::Connection;
+use crate::group::committer::{Committer, Term};
 use crate::group::driver::{self, Command, Ends, Inbox, Machine, Told};
 use crate::group::holding::MembershipEvent;
 use crate::group::machine::MemberStage;
-use crate::group::offsets::{self, CommittedOffset, Committer};
+use crate::group::offsets::CommittedOffset;
 use crate::group::options::MembershipOptions;
 use crate::offsets::TopicPartition;
 use crate::{Error, Result};
@@ -44,18 +43,16 @@ pub struct MemberState {
 /// Dropping it ends the task without leaving: the coordinator notices after the session timeout.
 #[derive(Debug)]
 pub struct Membership {
-    cluster: Cluster,
-    group: Arc<str>,
-    instance_id: Option<String>,
+    committer: Committer,
     /// What [`next`](Self::next) has told that it holds.
-    held: BTreeSet<TopicPartition>,
+    held: Arc<BTreeSet<TopicPartition>>,
     /// The number of losses that the last event came after.
     losses: u64,
     commands: Arc<Inbox>,
     events: mpsc::Receiver<(u64, MembershipEvent)>,
     told: watch::Receiver<Told>,
-    /// Guards the connection that offsets go over; it is not held while one is made.
-    coordinator: Mutex<Option<Connection>>,
+    /// What it holds, for its committers.
+    term: watch::Sender<Term>,
     task: JoinHandle<Result<()>>,
 }
 
@@ -82,16 +79,15 @@ impl Membership {
             told: teller,
             started: starter,
         };
+        let (term, followed) = watch::channel(Term::default());
         let membership = Self {
-            cluster: cluster.clone(),
-            group: group.into(),
-            instance_id,
-            held: BTreeSet::new(),
+            committer: Committer::new(cluster, group, instance_id, told.clone(), followed),
+            held: Arc::default(),
             losses: 0,
             commands,
             events,
             told,
-            coordinator: Mutex::default(),
+            term,
             task: tokio::spawn(driver::run(cluster.clone(), machine, ends)),
         };
         started.await.map_err(|_| Error::Closed)??;
@@ -113,15 +109,19 @@ impl Membership {
             self.losses = losses;
             match event {
                 MembershipEvent::Assigned(partitions) => {
-                    self.held.extend(partitions.iter().cloned());
+                    Arc::make_mut(&mut self.held).extend(partitions.iter().cloned());
+                    self.publish();
                     return Ok(MembershipEvent::Assigned(partitions));
                 }
                 MembershipEvent::Revoked(partitions) => {
+                    self.publish();
                     return Ok(MembershipEvent::Revoked(partitions));
                 }
                 MembershipEvent::Lost(mut partitions) => {
                     // It may have given up some of them meanwhile.
-                    partitions.retain(|partition| self.held.remove(partition));
+                    let held = Arc::make_mut(&mut self.held);
+                    partitions.retain(|partition| held.remove(partition));
+                    self.publish();
                     if !partitions.is_empty() {
                         return Ok(MembershipEvent::Lost(partitions));
                     }
@@ -141,110 +141,41 @@ impl Membership {
     /// committed. The group gives them to others only then, or after the rebalance timeout, when
     /// all are lost.
     pub fn revoked(&mut self, partitions: &[TopicPartition]) {
-        let given_up = partitions.iter().filter(|partition| self.held.remove(*partition));
+        let held = Arc::make_mut(&mut self.held);
+        let given_up = partitions.iter().filter(|partition| held.remove(*partition));
         let given_up: Vec<_> = given_up.cloned().collect();
+        self.publish();
         if !given_up.is_empty() {
             self.commands.put(Command::GivenUp(self.losses, given_up));
         }
     }
 
-    /// Commits offsets as this member; the answers are in the order of `offsets`. A coordinator
-    /// that moves, restarts or rebalances the group is asked again until the operation timeout.
+    /// As [`Committer::commit`].
     ///
     /// # Errors
-    /// The coordinator does not answer or refuses the request. For a partition:
-    /// [`Error::NotHeld`], or the coordinator's code; [`Error::is_left_behind`] tells that others
-    /// may read it.
+    /// As [`Committer::commit`].
     pub async fn commit(
         &self,
         offsets: &[(TopicPartition, CommittedOffset)],
     ) -> Result<Vec<(TopicPartition, Result<()>)>> {
-        let mut answers: HashMap<&TopicPartition, Result<()>> = HashMap::new();
-        let mut open: Vec<&(TopicPartition, CommittedOffset)> = Vec::new();
-        for offset in offsets {
-            match self.held.contains(&offset.0) {
-                true => open.push(offset),
-                false => drop(answers.insert(&offset.0, Err(not_held(&offset.0)))),
-            }
-        }
-        let mut retry = self.cluster.retry();
-        while !open.is_empty() {
-            let told = self.told.borrow().clone();
-            if told.losses != self.losses || told.stage == MemberStage::Ended {
-                answers.extend(open.iter().map(|(it, _)| (it, Err(not_held(it)))));
-                break;
-            }
-            let last = match self.commit_once(&told, &open).await {
-                Ok(mut codes) => {
-                    let mut last = None;
-                    open.retain(|(partition, _)| {
-                        let code = codes.remove(partition);
-                        let code = code.unwrap_or(ErrorCode::UnknownServerError.code());
-                        let what = format!(
-                            "commit of {}-{} by group {}",
-                            partition.topic, partition.partition, self.group
-                        );
-                        let answer = Error::check(code, &what, None);
-                        let again = answer.as_ref().err().filter(|error| may_pass(error)).cloned();
-                        let is_open = again.is_some();
-                        last = again.or(last.take());
-                        answers.insert(partition, answer);
-                        is_open
-                    });
-                    last
-                }
-                Err(error) if error.is_retriable() => Some(error),
-                Err(error) => return Err(error),
-            };
-            let Some(last) = last else { break };
-            if last.is_retriable() {
-                self.forget_coordinator();
-            }
-            if let Err(error) = retry.wait(last).await {
-                let late = |(partition, _): &&(TopicPartition, _)| !answers.contains_key(partition);
-                if open.iter().any(late) {
-                    return Err(error);
-                }
-                break;
-            }
-        }
-        let answer = |(partition, _): &(TopicPartition, CommittedOffset)| {
-            let answer = answers.get(partition).cloned().unwrap_or(Ok(()));
-            (partition.clone(), answer)
-        };
-        Ok(offsets.iter().map(answer).collect())
+        self.committer.commit(offsets).await
     }
 
-    async fn commit_once(
-        &self,
-        told: &Told,
-        offsets: &[&(TopicPartition, CommittedOffset)],
-    ) -> Result<HashMap<TopicPartition, i16>> {
-        let committer = Committer {
-            group: &self.group,
-            member_id: &told.id,
-            epoch: told.epoch,
-            instance_id: self.instance_id.as_deref(),
-        };
-        let offsets = offsets.iter().map(|(partition, offset)| (partition, offset));
-        let request = committer.request(offsets);
-        let connection = self.coordinator().await?;
-        let answer = connection.send_in(&request, offsets::COMMIT_VERSIONS).await?;
-        Ok(offsets::commit_codes(answer))
+    /// Commits in its stead, as long as it holds the partitions.
+    #[must_use]
+    pub fn committer(&self) -> Committer {
+        self.committer.clone()
     }
 
-    /// The committed offsets of `partitions`, in their order; `None` where the group has none.
-    /// Waits for transactions that commit offsets of them.
+    /// As [`Committer::committed`].
     ///
     /// # Errors
-    /// The coordinator refuses or does not answer.
+    /// As [`Committer::committed`].
     pub async fn committed(
         &self,
         partitions: &[TopicPartition],
     ) -> Result<Vec<(TopicPartition, Option<CommittedOffset>)>> {
-        let mut known = offsets::committed(&self.cluster, &self.group, Some(partitions)).await?;
-        let of = |partition: &TopicPartition| (partition.clone(), known.remove(partition));
-        Ok(partitions.iter().map(of).collect())
+        self.committer.committed(partitions).await
     }
 
     /// What the member is at the moment; never waits.
@@ -271,22 +202,9 @@ impl Membership {
         (&mut self.task).await.unwrap_or(Err(Error::Closed))
     }
 
-    async fn coordinator(&self) -> Result<Connection> {
-        let known = self.lock_coordinator().clone();
-        if let Some(open) = known.filter(|connection| !connection.is_closed()) {
-            return Ok(open);
-        }
-        let found = self.cluster.group_coordinator(&self.group).await?;
-        *self.lock_coordinator() = Some(found.clone());
-        Ok(found)
-    }
-
-    fn forget_coordinator(&self) {
-        *self.lock_coordinator() = None;
-    }
-
-    fn lock_coordinator(&self) -> std::sync::MutexGuard<'_, Option<Connection>> {
-        self.coordinator.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets the committer know what is held.
+    fn publish(&self) {
+        self.term.send_replace(Term { held: Arc::clone(&self.held), losses: self.losses });
     }
 }
 
@@ -294,22 +212,4 @@ impl Drop for Membership {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-fn not_held(partition: &TopicPartition) -> Error {
-    Error::NotHeld { topic: partition.topic.clone(), partition: partition.partition }
-}
-
-/// Whether the coordinator may take the offset of a partition a moment later: the member's epoch
-/// is about to change, or the coordinator moves.
-fn may_pass(error: &Error) -> bool {
-    error.is_retriable()
-        || matches!(
-            error.code(),
-            Some(
-                ErrorCode::RebalanceInProgress
-                    | ErrorCode::IllegalGeneration
-                    | ErrorCode::StaleMemberEpoch
-            )
-        )
 }

@@ -43,20 +43,24 @@ impl CommittedOffset {
     }
 }
 
-/// Who commits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Committer<'a> {
-    pub(super) group: &'a str,
-    pub(super) member_id: &'a str,
-    /// Member epoch, or generation.
-    pub(super) epoch: i32,
-    pub(super) instance_id: Option<&'a str>,
+/// Who commits offsets of a group: what the coordinator compares with what it knows of its members.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GroupMetadata {
+    /// Group id.
+    pub group: Arc<str>,
+    /// Id of the member; empty for one who is none.
+    pub member_id: String,
+    /// Member epoch, or generation in the classic protocol; -1 for one who is no member.
+    pub epoch: i32,
+    /// Id of a static member (KIP-345).
+    pub instance_id: Option<String>,
 }
 
-impl<'a> Committer<'a> {
-    /// One who resets a group that has no members.
-    fn outside(group: &'a str) -> Self {
-        Self { group, member_id: "", epoch: -1, instance_id: None }
+impl GroupMetadata {
+    /// One who is no member, and whose offsets a group takes while it has no members.
+    #[must_use]
+    pub fn outside(group: &str) -> Self {
+        Self { group: group.into(), member_id: String::new(), epoch: -1, instance_id: None }
     }
 
     pub(super) fn request<'o>(
@@ -79,10 +83,10 @@ impl<'a> Committer<'a> {
             ..Default::default()
         };
         OffsetCommitRequest {
-            group_id: self.group.to_owned(),
+            group_id: self.group.to_string(),
             generation_id_or_member_epoch: self.epoch,
-            member_id: self.member_id.to_owned(),
-            group_instance_id: self.instance_id.map(str::to_owned),
+            member_id: self.member_id.clone(),
+            group_instance_id: self.instance_id.clone(),
             topics: topics.into_iter().map(topic).collect(),
             ..Default::default()
         }
@@ -204,7 +208,7 @@ impl Cluster {
         };
         let offsets: Vec<_> = offsets.iter().map(at).collect();
         let offsets = offsets.iter().map(|(partition, offset)| (partition, offset));
-        let request = Committer::outside(group).request(offsets);
+        let request = GroupMetadata::outside(group).request(offsets);
         let code = |answer: &OffsetCommitResponse| {
             let mut parts = answer.topics.iter().flat_map(|topic| &topic.partitions);
             parts.next().map_or(0, |partition| partition.error_code)
