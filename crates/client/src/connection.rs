@@ -75,11 +75,20 @@ struct Shared {
     next_correlation_id: AtomicI32,
     in_flight: Arc<Semaphore>,
     outbox: mpsc::Sender<Outgoing>,
-    versions: HashMap<i16, (i16, i16)>,
+    served: Served,
     /// The task that authenticates again, if the broker demands that; ended with the connection.
     reauthentication: OnceLock<AbortHandle>,
     /// Why that failed, upon which no more requests are taken.
     failure: OnceLock<Error>,
+}
+
+/// What the broker says that it serves.
+#[derive(Debug, Default)]
+struct Served {
+    /// Lowest and highest version of each API.
+    versions: HashMap<i16, (i16, i16)>,
+    /// Finalized level of each feature of the cluster (KIP-584).
+    levels: HashMap<String, i16>,
 }
 
 /// The right to have one more request in flight.
@@ -134,11 +143,11 @@ impl Connection {
             next_correlation_id: AtomicI32::new(0),
             in_flight: Arc::new(Semaphore::new(in_flight_max)),
             outbox,
-            versions: HashMap::new(),
+            served: Served::default(),
             reauthentication: OnceLock::new(),
             failure: OnceLock::new(),
         };
-        shared.versions = shared.negotiate().await?;
+        shared.served = shared.negotiate().await?;
         let shared = Arc::new(shared);
         if let (Some(sasl), Some(lifetime)) = (&options.security.sasl, lifetime) {
             security::keep_authenticated(&shared, Arc::clone(sasl), lifetime, in_flight_max);
@@ -169,7 +178,14 @@ impl Connection {
     /// Versions of `api` that the broker serves, lowest and highest.
     #[must_use]
     pub fn versions_served(&self, api: ApiKey) -> Option<(i16, i16)> {
-        self.shared.versions.get(&api.key()).copied()
+        self.shared.served.versions.get(&api.key()).copied()
+    }
+
+    /// The level of a feature that the cluster has finalized (KIP-584), such as
+    /// `transaction.version`; 0 if it has none.
+    #[must_use]
+    pub fn finalized_level(&self, feature: &str) -> i16 {
+        self.shared.served.levels.get(feature).copied().unwrap_or(0)
     }
 
     /// Sends `request` in the highest common version and waits for the answer.
@@ -232,7 +248,7 @@ impl Connection {
 }
 
 impl Shared {
-    async fn negotiate(&self) -> Result<HashMap<i16, (i16, i16)>> {
+    async fn negotiate(&self) -> Result<Served> {
         let request = ApiVersionsRequest {
             client_software_name: "moldau".to_owned(),
             client_software_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -252,13 +268,16 @@ impl Shared {
             break decoded?;
         };
         Error::check(answer.error_code, "ApiVersions", None)?;
-        let served = answer.api_keys.iter();
-        Ok(served.map(|api| (api.api_key, (api.min_version, api.max_version))).collect())
+        let versions = answer.api_keys.iter();
+        let versions = versions.map(|api| (api.api_key, (api.min_version, api.max_version)));
+        let levels = answer.finalized_features.into_iter();
+        let levels = levels.map(|feature| (feature.name, feature.max_version_level));
+        Ok(Served { versions: versions.collect(), levels: levels.collect() })
     }
 
     fn version(&self, api: ApiKey, known: VersionRange) -> Result<i16> {
         let unsupported = || Error::UnsupportedApi { address: self.address.clone(), api };
-        let (min, max) = self.versions.get(&api.key()).ok_or_else(unsupported)?;
+        let (min, max) = self.served.versions.get(&api.key()).ok_or_else(unsupported)?;
         let version = known.max.min(*max);
         if version < known.min || version < *min { Err(unsupported()) } else { Ok(version) }
     }

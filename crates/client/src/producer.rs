@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `accumulator` | which batch is sent when, and what follows from its outcome: no I/O |
 //! | `in_flight` | how many requests are on their way, and for how long |
+//! | `offsets` | offsets of a group as part of a transaction |
 //! | `partition` | one partition's batches, sequence numbers included |
 //! | `plan` | what is to be done, and what became of it |
 //! | `request` | Produce on the wire |
@@ -18,6 +19,7 @@
 mod accumulator;
 mod ids;
 mod in_flight;
+mod offsets;
 mod partition;
 mod plan;
 mod request;

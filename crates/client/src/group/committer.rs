@@ -101,6 +101,22 @@ impl Committer {
         Ok(offsets.iter().map(answer).collect())
     }
 
+    /// Who the member is at the moment, for offsets of `partitions` in a
+    /// [transaction](crate::Producer::send_offsets_to_transaction).
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`]: others may read one of them.
+    pub fn group_metadata(&self, partitions: &[TopicPartition]) -> Result<GroupMetadata> {
+        let Shared { told, term, .. } = &*self.shared;
+        let (told, term) = (told.borrow().clone(), term.borrow().clone());
+        let is_member = told.losses == term.losses && told.stage != MemberStage::Ended;
+        let is_missing = |it: &&TopicPartition| !is_member || !term.held.contains(*it);
+        match partitions.iter().find(is_missing) {
+            Some(missing) => Err(not_held(missing)),
+            None => Ok(self.shared.metadata(told)),
+        }
+    }
+
     /// The committed offsets of `partitions`, in their order; `None` where the group has none.
     /// Waits for transactions that commit offsets of them.
     ///
@@ -137,12 +153,16 @@ impl Shared {
             }
             is_held
         });
-        is_member.then(|| GroupMetadata {
+        is_member.then(|| self.metadata(told))
+    }
+
+    fn metadata(&self, told: Told) -> GroupMetadata {
+        GroupMetadata {
             group: self.group.clone(),
             member_id: told.id,
             epoch: told.epoch,
             instance_id: self.instance_id.clone(),
-        })
+        }
     }
 
     async fn commit_once(

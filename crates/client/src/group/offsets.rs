@@ -57,7 +57,8 @@ pub struct GroupMetadata {
 }
 
 impl GroupMetadata {
-    /// One who is no member, and whose offsets a group takes while it has no members.
+    /// One who is no member. A group takes its offsets while it has no members, and those of its
+    /// transactions at any time.
     #[must_use]
     pub fn outside(group: &str) -> Self {
         Self { group: group.into(), member_id: String::new(), epoch: -1, instance_id: None }

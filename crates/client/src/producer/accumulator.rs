@@ -11,7 +11,7 @@ use std::time::Instant;
 use moldau_records::{BATCH_HEADER_LEN, BatchBuilder, Compressor};
 
 use super::partition::{Batch, PartitionQueue, ProducerId};
-use super::plan::{Appended, Outbound, Plan, Report, Transaction};
+use super::plan::{Adding, Appended, Extent, Outbound, Plan, Report, Transaction};
 use super::{ProducerOptions, Record};
 use crate::cluster::ClusterOptions;
 use crate::metadata::{Metadata, TopicRef};
@@ -57,6 +57,9 @@ pub(super) struct Accumulator {
     /// there is a transaction, once that has ended.
     renewing_producer: bool,
     transaction: Transaction,
+    /// Of the transaction that is open.
+    adding: Adding,
+    extent: Extent,
     metadata_generation: u64,
     in_flight: usize,
     requests_made: u64,
@@ -72,6 +75,8 @@ impl Accumulator {
             if is_transactional { Transaction::Between } else { Transaction::Without };
         Self {
             transaction,
+            adding: Adding::Beforehand,
+            extent: Extent::Empty,
             options,
             cluster_options,
             partitions: Vec::new(),
@@ -117,6 +122,29 @@ impl Accumulator {
 
     pub(super) fn set_transaction(&mut self, transaction: Transaction) {
         self.transaction = transaction;
+    }
+
+    /// Opens a transaction.
+    pub(super) fn begin(&mut self, adding: Adding, extent: Extent) {
+        (self.transaction, self.adding, self.extent) = (Transaction::Open, adding, extent);
+    }
+
+    /// A batch or offset of the open transaction failed: it can only be aborted.
+    pub(super) fn fail_transaction(&mut self) {
+        self.transaction = self.transaction.after_failure();
+    }
+
+    pub(super) fn adding(&self) -> Adding {
+        self.adding
+    }
+
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// Something becomes part of the open transaction.
+    pub(super) fn extend_transaction(&mut self) {
+        self.extent = Extent::Begun;
     }
 
     /// Topic and number of a partition.
@@ -200,6 +228,9 @@ impl Accumulator {
                 queue.listed = true;
                 self.active.push_back(partition);
             }
+        }
+        if is_transactional && self.adding == Adding::Implicit {
+            self.extent = Extent::Begun;
         }
         let before = queue.builder.estimated_size();
         queue.builder.append(record.timestamp, record.key, record.value, headers)?;

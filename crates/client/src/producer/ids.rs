@@ -66,21 +66,21 @@ async fn of_transaction(
         producer_epoch,
         ..Default::default()
     };
-    let answer = ask(cluster, id, &request, INIT_VERSIONS, |answer| answer.error_code).await?;
+    let of = CoordinatorOf::Transaction(id);
+    let answer = ask(cluster, of, &request, INIT_VERSIONS, |answer| answer.error_code).await?;
     Ok((answer.producer_id, answer.producer_epoch))
 }
 
-/// Asks the coordinator of a transactional id, again while it is busy with a transaction before.
+/// Asks a coordinator, again while it is busy with the transaction before.
 pub(super) async fn ask<R: Request>(
     cluster: &Cluster,
-    id: &str,
+    of: CoordinatorOf<'_>,
     request: &R,
     versions: VersionRange,
     code_of: impl Fn(&R::Response) -> i16,
 ) -> Result<R::Response> {
     let deadline = Instant::now() + cluster.options().operation_timeout;
     loop {
-        let of = CoordinatorOf::Transaction(id);
         let answer = cluster.ask_coordinator(of, request, versions, &code_of).await?;
         let code = code_of(&answer);
         let is_busy = code == ErrorCode::ConcurrentTransactions.code();

@@ -90,6 +90,24 @@ pub(super) enum Transaction {
     Failed,
 }
 
+/// How partitions and groups become part of a transaction.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Adding {
+    /// The coordinator is told before anything is sent to them (KIP-98).
+    Beforehand,
+    /// By the first batch or offset that reaches them (KIP-890).
+    Implicit,
+}
+
+/// What the coordinator may know of a transaction.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Extent {
+    /// Nothing is part of it, so there is nothing to end.
+    Empty,
+    /// Partitions or groups may be part of it.
+    Begun,
+}
+
 impl Transaction {
     pub(super) fn after_failure(self) -> Self {
         if self == Self::Open { Self::Failed } else { self }

@@ -9,7 +9,7 @@ use moldau_protocol::messages::{ProduceRequest, ProduceResponse};
 use moldau_protocol::{ApiKey, EncodeError, ErrorCode, Message, Uuid, Writer};
 
 use super::ProducerOptions;
-use super::plan::{Appended, Outbound};
+use super::plan::{Adding, Appended, Outbound};
 use crate::connection::Connection;
 use crate::wire;
 use crate::{Error, Result};
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 const TOPIC_IDS_FROM: i16 = 13;
 
 /// Last version whose partitions are added to a transaction beforehand (KIP-890).
-const ADDED_BEFOREHAND_MAX: i16 = 11;
+pub(super) const ADDED_BEFOREHAND_MAX: i16 = 11;
 
 /// An encoded request.
 pub(super) struct Produce {
@@ -31,14 +31,22 @@ pub(super) struct Produce {
 pub(super) fn encode(
     connection: &Connection,
     options: &ProducerOptions,
+    adding: Adding,
     batches: &[Outbound],
 ) -> Result<Produce> {
     let mut version = connection.version_of::<ProduceRequest>()?;
     if batches.iter().any(|batch| batch.topic.id.is_zero()) {
         version = version.min(TOPIC_IDS_FROM - 1);
     }
-    if options.transactional_id.is_some() {
-        version = version.min(ADDED_BEFOREHAND_MAX);
+    match adding {
+        _ if options.transactional_id.is_none() => {}
+        Adding::Beforehand => version = version.min(ADDED_BEFOREHAND_MAX),
+        Adding::Implicit if version > ADDED_BEFOREHAND_MAX => {}
+        // The broker would not add the partitions.
+        Adding::Implicit => {
+            let address = connection.address().clone();
+            return Err(Error::UnsupportedApi { address, api: ApiKey::Produce });
+        }
     }
     let correlation_id = connection.correlation_id();
     let header = (version, correlation_id, connection.client_id());

@@ -87,7 +87,8 @@ impl Sender {
         let submitted = async {
             let connection = self.connections.get(&node).ok_or(Error::Closed)?;
             let options = &self.shared.options;
-            let produce = request::encode(connection, options, &batches)?;
+            let adding = self.shared.lock().adding();
+            let produce = request::encode(connection, options, adding, &batches)?;
             Ok((connection, produce, connection.permit().await?))
         };
         let (connection, produce, permit) = match submitted.await {

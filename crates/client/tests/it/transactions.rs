@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use moldau_client::{
-    Cluster, ClusterOptions, Delivery, DeliverySink, Error, Producer, ProducerOptions, Record,
+    Cluster, ClusterOptions, CommittedOffset, Delivery, DeliverySink, Error, GroupMetadata,
+    Producer, ProducerOptions, Record, TopicPartition,
 };
 use moldau_net::{ConnectionLimits, NetworkThreads, Reply, Response, Service};
 use moldau_protocol::frame::{RequestHeader, encode_response};
@@ -21,10 +22,15 @@ use moldau_protocol::messages::metadata_response::{
 };
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use moldau_protocol::messages::txn_offset_commit_response::{
+    TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
+};
 use moldau_protocol::messages::{
-    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
-    FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse,
-    MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
+    AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse, FindCoordinatorRequest,
+    FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse, MetadataRequest,
+    MetadataResponse, ProduceRequest, ProduceResponse, TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 };
 use moldau_protocol::{ApiKey, ErrorCode, Message, Reader};
 use moldau_records::BatchView;
@@ -78,7 +84,7 @@ impl Broker {
 
     fn find_coordinator(&self, request: &FindCoordinatorRequest) -> FindCoordinatorResponse {
         let [key] = request.coordinator_keys.as_slice() else { panic!("{request:?}") };
-        assert_eq!((request.key_type, key.as_str()), (1, "mine"));
+        assert!([(1, "mine"), (0, "workers")].contains(&(request.key_type, key.as_str())));
         let coordinator = Coordinator {
             key: key.clone(),
             node_id: 1,
@@ -133,7 +139,24 @@ impl Broker {
     }
 }
 
-const APIS: [(ApiKey, i16); 7] = [
+/// One partition of one topic, of which it says this.
+fn offsets_answer(request: &TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse {
+    let [topic] = request.topics.as_slice() else { panic!("{request:?}") };
+    let [partition] = topic.partitions.as_slice() else { panic!("{request:?}") };
+    let partition = TxnOffsetCommitResponsePartition {
+        partition_index: partition.partition_index,
+        error_code: code.code(),
+        ..Default::default()
+    };
+    let topic = TxnOffsetCommitResponseTopic {
+        name: topic.name.clone(),
+        partitions: vec![partition],
+        ..Default::default()
+    };
+    TxnOffsetCommitResponse { topics: vec![topic], ..Default::default() }
+}
+
+const APIS: [(ApiKey, i16); 9] = [
     (ApiKey::ApiVersions, 4),
     (ApiKey::Metadata, 9),
     (ApiKey::FindCoordinator, 4),
@@ -141,6 +164,8 @@ const APIS: [(ApiKey, i16); 7] = [
     (ApiKey::AddPartitionsToTxn, 5),
     (ApiKey::EndTxn, 5),
     (ApiKey::Produce, 12),
+    (ApiKey::AddOffsetsToTxn, 4),
+    (ApiKey::TxnOffsetCommit, 5),
 ];
 
 impl Service for Broker {
@@ -187,6 +212,20 @@ impl Service for Broker {
                 let request = EndTxnRequest::decode(&mut body, version).unwrap();
                 self.note(format!("end {}", request.committed));
                 encode_response(&mut out, key, version, id, &EndTxnResponse::default())
+            }
+            ApiKey::AddOffsetsToTxn => {
+                let request = AddOffsetsToTxnRequest::decode(&mut body, version).unwrap();
+                self.note(format!("add group {}", request.group_id));
+                encode_response(&mut out, key, version, id, &AddOffsetsToTxnResponse::default())
+            }
+            ApiKey::TxnOffsetCommit => {
+                assert!(version <= 4, "later versions add groups by themselves");
+                let request = TxnOffsetCommitRequest::decode(&mut body, version).unwrap();
+                let generation = request.generation_id_or_member_epoch;
+                self.note(format!("offsets of {}, {generation}", request.member_id));
+                let is_known = request.member_id == "member";
+                let code = if is_known { ErrorCode::None } else { ErrorCode::UnknownMemberId };
+                encode_response(&mut out, key, version, id, &offsets_answer(&request, code))
             }
             other => panic!("{other:?}"),
         }
@@ -292,5 +331,47 @@ fn a_sequence_that_is_lost_costs_the_transaction_and_the_epoch_behind_it() {
     expected.push("init Some(\"mine\") of 7, 0");
     expected.extend(transaction);
     expected.push("init Some(\"mine\") of 7, 1");
+    assert_eq!(*broker.asked.lock().unwrap(), expected);
+}
+
+#[test]
+fn a_group_is_added_before_its_offsets_and_a_refusal_of_them_ends_in_an_abort() {
+    let (broker, _network) = Broker::start(ErrorCode::None);
+    block_on(async {
+        let producer = producer(&broker).await;
+        let mut member = GroupMetadata {
+            group: "workers".into(),
+            member_id: "member".to_owned(),
+            epoch: 3,
+            instance_id: None,
+        };
+        let offsets = [(TopicPartition::of("t", 0), CommittedOffset::at(5))];
+        let outside = producer.send_offsets_to_transaction(&member, &offsets).await;
+        assert!(matches!(outside, Err(Error::NoTransaction)));
+
+        producer.begin_transaction(&[]).await.unwrap();
+        producer.send_offsets_to_transaction(&member, &offsets).await.unwrap();
+        producer.commit_transaction().await.unwrap();
+
+        member.member_id = "zombie".to_owned();
+        producer.begin_transaction(&[]).await.unwrap();
+        let refused = producer.send_offsets_to_transaction(&member, &offsets).await;
+        assert!(refused.unwrap_err().is_left_behind());
+        assert!(matches!(producer.commit_transaction().await, Err(Error::NoTransaction)));
+        producer.abort_transaction().await.unwrap();
+
+        // There is nothing to end.
+        producer.begin_transaction(&[]).await.unwrap();
+        producer.commit_transaction().await.unwrap();
+    });
+    let expected = [
+        "init Some(\"mine\") of -1, -1",
+        "add group workers",
+        "offsets of member, 3",
+        "end true",
+        "add group workers",
+        "offsets of zombie, 3",
+        "end false",
+    ];
     assert_eq!(*broker.asked.lock().unwrap(), expected);
 }

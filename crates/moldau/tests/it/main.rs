@@ -10,6 +10,7 @@ mod crash;
 mod disk_full;
 mod drivers;
 mod encryption;
+mod exactly_once;
 mod experiments;
 mod faults;
 mod filters;
