@@ -10,6 +10,7 @@
 //! | `positions` | assigned partitions, their positions and what is to be fetched: no I/O |
 //! | `session` | incremental fetch sessions (KIP-227): no I/O |
 //! | `request` | Fetch on the wire |
+//! | `unpacked` | records as views that stay valid together |
 //! | `tasks` | one task per broker, one for offsets and leaders |
 
 mod aborted;
@@ -17,6 +18,7 @@ mod positions;
 mod request;
 mod session;
 mod tasks;
+mod unpacked;
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +36,8 @@ use crate::offsets::TopicPartition;
 use crate::{Error, Result};
 use aborted::Aborted;
 use positions::Positions;
+
+pub use unpacked::{RecordViews, UnpackPool, Unpacked};
 
 /// Fetched partitions that wait to be taken; their bytes are bounded apart.
 const FETCHED_MAX: usize = 1024;
@@ -235,6 +239,21 @@ impl Fetcher {
             return Err(Error::UnknownTopicOrPartition { name });
         }
         self.shared.lock().assign(known.topic.clone(), partition, start);
+        self.shared.changed();
+        Ok(())
+    }
+
+    /// Moves a partition that is being read to `start`; what was fetched of it is dropped, and a
+    /// pause stays.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`] for a partition that is not assigned.
+    pub fn seek(&self, partition: &TopicPartition, start: Start) -> Result<()> {
+        let is_assigned = self.shared.lock().seek(partition, start);
+        if !is_assigned {
+            let TopicPartition { topic, partition } = partition.clone();
+            return Err(Error::NotHeld { topic, partition });
+        }
         self.shared.changed();
         Ok(())
     }

@@ -38,7 +38,9 @@ pub use admin::{Admin, ConfigEntry, ConfigResource, ConfigSource, TopicSpec};
 pub use cluster::{Cluster, ClusterOptions, Purpose};
 pub use connection::{Connection, ConnectionOptions, Security};
 pub use error::Error;
-pub use fetcher::{Fetched, Fetcher, FetcherOptions, Isolation, Reset, Start};
+pub use fetcher::{
+    Fetched, Fetcher, FetcherOptions, Isolation, RecordViews, Reset, Start, UnpackPool, Unpacked,
+};
 pub use group::{
     CommittedOffset, Committer, GroupConsumer, GroupMetadata, GroupOptions, GroupProtocol,
     MemberStage, MemberState, Membership, MembershipEvent, MembershipOptions,

@@ -79,6 +79,20 @@ impl Positions {
         self.metadata_generation = 0;
     }
 
+    /// Moves a partition to `start`; whether it is assigned. It gets another key, so that a fetch
+    /// session does not go on with the position that it knows.
+    pub(super) fn seek(&mut self, name: &TopicPartition, start: Start) -> bool {
+        let key = self.by_name.get(name);
+        let Some(Assigned { topic, paused, .. }) = key.and_then(|key| self.assigned.get(key))
+        else {
+            return false;
+        };
+        let (topic, paused) = (topic.clone(), *paused);
+        self.assign(topic, name.partition, start);
+        self.set_paused(name, paused);
+        true
+    }
+
     pub(super) fn unassign(&mut self, name: &TopicPartition) {
         if let Some(key) = self.by_name.remove(name) {
             self.assigned.remove(&key);
