@@ -197,7 +197,7 @@ fn consumer_group_configs(config: &ConsumerGroupSettings) -> Vec<Named> {
         int("group.consumer.max.heartbeat.interval.ms", heartbeats.end()),
         int("group.consumer.max.session.timeout.ms", sessions.end()),
         int("group.consumer.max.size", config.group_size_max),
-        text("group.consumer.migration.policy", "disabled".to_owned()),
+        text("group.consumer.migration.policy", config.migration.name().to_owned()),
         int("group.consumer.min.assignment.interval.ms", intervals.start()),
         int("group.consumer.min.heartbeat.interval.ms", heartbeats.start()),
         int("group.consumer.min.session.timeout.ms", sessions.start()),

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use moldau_coordinator::{
-    Effects, GroupOverrides, GroupRecord, Groups, Reply, Token, TopicOffsets,
+    Effects, GroupOverrides, GroupRecord, Groups, Reply, Token, TopicOffsets, Topics,
 };
 use moldau_protocol::ErrorCode;
 use moldau_storage::{AppendError, Lsn, Storage};
@@ -60,6 +60,12 @@ struct Parked {
     reply: Reply,
     after: Option<Lsn>,
 }
+
+/// Acts on the deadlines of groups that have come.
+pub(crate) type Tick<'a> = &'a dyn Fn(&dyn Topics) -> Ticked;
+
+/// An error means that the records of the groups could not be written.
+pub(crate) type Ticked = Result<(), Refusal>;
 
 impl GroupService {
     /// Groups restored by replay, from `now_ms` on. What is kept of a group elsewhere goes with
@@ -201,8 +207,13 @@ impl GroupService {
         Ok(lsn)
     }
 
-    /// Lets time pass for the groups, for as long as the returned future is polled.
-    pub(crate) async fn run_timer(&self, storage: &Storage) {
+    /// Lets time pass for the groups, for as long as the returned future is polled. `with_topics`
+    /// calls what it gets with the topics as they are then.
+    pub(crate) async fn run_timer(
+        &self,
+        storage: &Storage,
+        with_topics: impl Fn(Tick<'_>) -> Ticked,
+    ) {
         loop {
             let deadline_ms = lock(&self.inner).groups.next_deadline();
             let left_ms = deadline_ms.saturating_sub(self.clock.now_ms());
@@ -211,17 +222,17 @@ impl GroupService {
                 () = tokio::time::sleep(left.min(TIMER_SLEEP_MAX)) => {}
                 () = self.rescheduled.notified() => continue,
             }
-            if let Err(refusal) = self.tick(storage) {
+            if let Err(refusal) = with_topics(&|topics| self.tick(storage, topics)) {
                 tracing::error!(problem = refusal.message, "failed to write group records");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
     }
 
-    fn tick(&self, storage: &Storage) -> Result<(), Refusal> {
+    fn tick(&self, storage: &Storage, topics: &dyn Topics) -> Ticked {
         let mut inner = lock(&self.inner);
         inner.catch_up(storage)?;
-        let effects = inner.groups.tick(self.clock.now_ms());
+        let effects = inner.groups.tick(self.clock.now_ms(), topics);
         inner.settle(storage, effects)
     }
 }

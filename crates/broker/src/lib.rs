@@ -71,6 +71,7 @@ mod topic_config;
 mod topic_logs;
 mod topic_names;
 mod transaction_service;
+mod visible_topics;
 
 #[doc(hidden)]
 pub use authorizer::Decisions;
@@ -82,7 +83,7 @@ pub use config::{
 pub use error::Error;
 pub use loggers::{Level, Loggers, ROOT};
 pub use memory_plan::MEMORY_BYTES_MIN;
-pub use moldau_coordinator::Assignor;
+pub use moldau_coordinator::{Assignor, MigrationPolicy};
 pub use moldau_protocol::Uuid;
 pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
 pub use quota_entity::QuotaWindow;

@@ -170,7 +170,7 @@ impl Broker {
         let handle = self.threads.handle();
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of groups", move || async move {
-            state.groups.run_timer(&state.storage).await;
+            state.run_group_timer().await;
         })?;
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of transactions", move || async move {

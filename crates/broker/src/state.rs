@@ -18,7 +18,7 @@ use crate::config::{Config, LEADER_EPOCH, TransactionSettings};
 use crate::counters::Counters;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::{FetchSessions, lock};
-use crate::group_service::GroupService;
+use crate::group_service::{GroupService, Tick};
 use crate::metadata_record::{GROUP_HEADER_BYTES, MetadataRecord};
 use crate::partition_runs::PartitionRuns;
 use crate::quotas::ClientQuotas;
@@ -149,6 +149,12 @@ impl Restored {
 }
 
 impl State {
+    /// Lets time pass for the groups, for as long as the returned future is polled.
+    pub(crate) async fn run_group_timer(&self) {
+        let with_topics = |tick: Tick<'_>| self.catalog.view(|topics| tick(topics));
+        self.groups.run_timer(&self.storage, with_topics).await;
+    }
+
     /// Takes over what was restored.
     pub(crate) fn new(
         config: Config,

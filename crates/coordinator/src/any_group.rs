@@ -11,6 +11,7 @@ use crate::reply::{GroupState, GroupType, ListedGroup, Reply};
 use crate::request::{OffsetCommitRequest, OffsetDeleteRequest, Token};
 use crate::share::ShareGroup;
 use crate::step::Step;
+use crate::topics::Topics;
 
 /// Protocol type of a group whose members read topics.
 const CONSUMER_PROTOCOL_TYPE: &str = "consumer";
@@ -80,6 +81,31 @@ impl AnyGroup {
         match self {
             Self::Share(group) => group,
             _ => unreachable!("it was turned into a share group"),
+        }
+    }
+
+    /// Makes a group of the consumer protocol a classic one if all its members follow the classic
+    /// protocol and the policy allows it. They keep what they hold, and join again if it
+    /// `rebalances`.
+    pub(crate) fn settle(
+        &mut self,
+        step: &mut Step<'_>,
+        id: &str,
+        topics: &dyn Topics,
+        rebalances: bool,
+    ) {
+        let Self::Consumer(consumers) = self else { return };
+        let size_max = step.config.group_size_max;
+        if !step.config.consumer.migration.downgrades()
+            || !consumers.is_all_classic()
+            || consumers.members() > size_max
+        {
+            return;
+        }
+        let members = consumers.classic_members(topics);
+        if let Some(mut group) = Group::migrated(step, id, consumers.epoch(), members, rebalances) {
+            group.offsets = std::mem::take(&mut consumers.offsets);
+            *self = Self::Classic(group);
         }
     }
 

@@ -54,6 +54,8 @@ pub struct ConsumerConfig {
     /// `group.consumer.regex.refresh.interval.ms`: how often the topics of regular expressions are
     /// looked for again, for topics that a client may describe since.
     pub regex_refresh_interval_ms: i32,
+    /// `group.consumer.migration.policy`: which groups with members change their protocol.
+    pub migration: MigrationPolicy,
 }
 
 /// Settings that a group of the consumer protocol may override.
@@ -66,6 +68,48 @@ pub struct GroupSettings {
     /// `group.consumer.assignment.interval.ms`: the least time between two target assignments, so
     /// that members who come together are assigned together.
     pub assignment_interval_ms: i32,
+}
+
+/// `group.consumer.migration.policy`: which groups with members change their protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MigrationPolicy {
+    /// None, and members of the classic protocol cannot join a group of the consumer protocol.
+    Disabled,
+    /// A group of the consumer protocol becomes a classic one when its last member of that leaves.
+    Downgrade,
+    /// A classic group becomes one of the consumer protocol when a member of that joins.
+    Upgrade,
+    /// Both.
+    Bidirectional,
+}
+
+impl MigrationPolicy {
+    /// Every policy.
+    pub const ALL: [Self; 4] =
+        [Self::Disabled, Self::Downgrade, Self::Upgrade, Self::Bidirectional];
+
+    /// The policy of this name, in any case of letters.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(name))
+    }
+
+    /// As the configuration spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Downgrade => "downgrade",
+            Self::Upgrade => "upgrade",
+            Self::Bidirectional => "bidirectional",
+        }
+    }
+
+    pub(crate) fn upgrades(self) -> bool {
+        matches!(self, Self::Upgrade | Self::Bidirectional)
+    }
+
+    pub(crate) fn downgrades(self) -> bool {
+        matches!(self, Self::Downgrade | Self::Bidirectional)
+    }
 }
 
 /// Default of [`Config::group_size_max`]. Kafka has no limit by default; a rebalance holds the
@@ -123,6 +167,7 @@ impl Default for ConsumerConfig {
             group_size_max: GROUP_SIZE_MAX,
             assignors: vec![Assignor::Uniform, Assignor::Range],
             regex_refresh_interval_ms: 600_000,
+            migration: MigrationPolicy::Bidirectional,
         }
     }
 }

@@ -9,6 +9,7 @@
 //! A partition has one owner: the member that holds it, or that was asked to give it up and did
 //! not say yet that it has.
 
+mod classic;
 mod commits;
 mod heartbeat;
 mod leaving;
@@ -105,6 +106,11 @@ impl ConsumerGroup {
         } else {
             GroupState::Reconciling
         }
+    }
+
+    /// Whether all members have what the target gives them.
+    pub(crate) fn is_stable(&self) -> bool {
+        self.state() == GroupState::Stable
     }
 
     pub(crate) fn members(&self) -> usize {
@@ -208,6 +214,8 @@ impl ConsumerGroup {
         self.target.remove(id);
         self.timers.cancel(&Timer::Member(id.to_owned()));
         self.timers.cancel(&Timer::Revocation(id.to_owned()));
+        self.timers.cancel(&Timer::Rejoin(id.to_owned()));
+        self.timers.cancel(&Timer::FetchAssignment(id.to_owned()));
         Some(member)
     }
 
@@ -233,7 +241,9 @@ impl ConsumerGroup {
     }
 
     fn extend_session(&mut self, step: &Step<'_>, id: &str) {
-        let timeout_ms = step.settings(&self.id).session_timeout_ms;
+        let classic = self.members.get(id).and_then(|member| member.classic.as_ref());
+        let settings = step.settings(&self.id);
+        let timeout_ms = classic.map_or(settings.session_timeout_ms, |it| it.session_timeout_ms);
         self.timers.schedule(Timer::Member(id.to_owned()), step.after_ms(timeout_ms));
     }
 

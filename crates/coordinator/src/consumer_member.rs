@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use moldau_protocol::Uuid;
 
+use crate::offered_protocol::Protocol;
+
 /// Partitions by the id of their topic.
 pub type Partitions = BTreeMap<Uuid, BTreeSet<i32>>;
 
@@ -19,6 +21,15 @@ pub enum MemberState {
     UnrevokedPartitions,
     /// Partitions of its target are still held by others.
     UnreleasedPartitions,
+}
+
+/// What a member of the classic protocol adds, which takes part by JoinGroup and SyncGroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassicMember {
+    /// In milliseconds.
+    pub session_timeout_ms: i32,
+    /// What the member offers.
+    pub protocols: Vec<Protocol>,
 }
 
 /// A member: what it subscribes to, and what it holds.
@@ -52,6 +63,8 @@ pub struct ConsumerMember {
     pub assigned: OwnedPartitions,
     /// What it has to give up, and holds until it says that it did.
     pub revoking: OwnedPartitions,
+    /// Set for members of the classic protocol.
+    pub classic: Option<ClassicMember>,
 }
 
 impl ConsumerMember {
@@ -71,6 +84,7 @@ impl ConsumerMember {
             state: MemberState::Stable,
             assigned: OwnedPartitions::new(),
             revoking: OwnedPartitions::new(),
+            classic: None,
         }
     }
 

@@ -7,16 +7,23 @@
 //! A member is: id string, instance string?, rack string?, client id string, client host string,
 //! rebalance timeout i32, assignor string?, [topic string], regex string?, epoch i32, previous
 //! epoch i32, state u8, assigned, revoking; the last two are [topic 16 bytes, [partition i32,
-//! epoch i32]].
+//! epoch i32]]. A member of the classic protocol has 4 added to its state, and then session timeout
+//! i32, [protocol string, metadata bytes].
 
 use std::collections::BTreeMap;
 
-use crate::consumer_member::{ConsumerMember, MemberState, OwnedPartitions, Partitions};
+use crate::consumer_member::{
+    ClassicMember, ConsumerMember, MemberState, OwnedPartitions, Partitions,
+};
 use crate::error::Error;
+use crate::offered_protocol::Protocol;
 use crate::wire::{Put, Take, list};
 
+/// Bit of a member's state.
+const CLASSIC: u8 = 4;
+
 /// A change of a group of the consumer protocol. It makes the group if there is none, and turns a
-/// classic group without members into one.
+/// classic group into one, whose members it then has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumerChange {
     /// The group.
@@ -76,13 +83,22 @@ fn put_member(put: &mut Put<'_>, member: &ConsumerMember) {
     put.optional_string(member.regex.as_deref());
     put.i32(member.epoch);
     put.i32(member.previous_epoch);
-    put.u8(match member.state {
+    let state = match member.state {
         MemberState::Stable => 0,
         MemberState::UnrevokedPartitions => 1,
         MemberState::UnreleasedPartitions => 2,
-    });
+    };
+    put.u8(if member.classic.is_some() { state | CLASSIC } else { state });
     put_owned(put, &member.assigned);
     put_owned(put, &member.revoking);
+    if let Some(classic) = &member.classic {
+        put.i32(classic.session_timeout_ms);
+        put.count(classic.protocols.len());
+        for protocol in &classic.protocols {
+            put.string(&protocol.name);
+            put.bytes(&protocol.metadata);
+        }
+    }
 }
 
 fn put_owned(put: &mut Put<'_>, owned: &OwnedPartitions) {
@@ -122,7 +138,7 @@ pub(crate) fn take_partitions(take: &mut Take<'_>) -> Result<Partitions, Error> 
 }
 
 fn take_member(take: &mut Take<'_>) -> Result<ConsumerMember, Error> {
-    Ok(ConsumerMember {
+    let mut member = ConsumerMember {
         member_id: take.string("member")?,
         instance_id: take.optional_string("instance")?,
         rack_id: take.optional_string("rack")?,
@@ -137,15 +153,28 @@ fn take_member(take: &mut Take<'_>) -> Result<ConsumerMember, Error> {
         regex: take.optional_string("regular expression")?,
         epoch: take.i32("member epoch")?,
         previous_epoch: take.i32("previous epoch")?,
-        state: match take.u8("member state")? {
-            0 => MemberState::Stable,
-            1 => MemberState::UnrevokedPartitions,
-            2 => MemberState::UnreleasedPartitions,
-            _ => return Err(Error::Invalid { field: "member state" }),
-        },
-        assigned: take_owned(take)?,
-        revoking: take_owned(take)?,
-    })
+        state: MemberState::Stable,
+        assigned: OwnedPartitions::new(),
+        revoking: OwnedPartitions::new(),
+        classic: None,
+    };
+    let state = take.u8("member state")?;
+    member.state = match state & !CLASSIC {
+        0 => MemberState::Stable,
+        1 => MemberState::UnrevokedPartitions,
+        2 => MemberState::UnreleasedPartitions,
+        _ => return Err(Error::Invalid { field: "member state" }),
+    };
+    member.assigned = take_owned(take)?;
+    member.revoking = take_owned(take)?;
+    if state & CLASSIC != 0 {
+        let session_timeout_ms = take.i32("session timeout")?;
+        let protocols = list(take, "protocols", |take| {
+            Ok(Protocol { name: take.string("protocol")?, metadata: take.bytes("metadata")? })
+        })?;
+        member.classic = Some(ClassicMember { session_timeout_ms, protocols });
+    }
+    Ok(member)
 }
 
 fn take_owned(take: &mut Take<'_>) -> Result<OwnedPartitions, Error> {

@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use moldau_protocol::ErrorCode;
 
+use crate::offered_protocol::Protocol;
 use crate::offsets::Offsets;
 use crate::record::GroupMetadata;
 use crate::reply::{GroupDescription, GroupState, MemberDescription};
-use crate::request::Protocol;
 pub(crate) use crate::step::Step;
 use crate::timers::{Timer, Timers};
 use member::Member;

@@ -7,9 +7,10 @@ use moldau_protocol::{ErrorCode, Uuid};
 use crate::any_group::AnyGroup;
 use crate::commits::refuse_commit;
 use crate::config::{Config, MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, PROTOCOLS_MAX};
-use crate::group::{Group, Step};
+use crate::group::Step;
 use crate::group_config::GroupOverrides;
 use crate::member_ids::MemberIds;
+use crate::offered_protocol::Protocol;
 use crate::offsets::{Offsets, not_committed};
 use crate::record::{GroupRecord, TopicOffsets};
 use crate::reply::{
@@ -18,8 +19,9 @@ use crate::reply::{
 };
 use crate::request::{
     HeartbeatRequest, JoinRequest, LeaveRequest, OffsetCommitRequest, OffsetDeleteRequest,
-    Protocol, SyncRequest, Token,
+    SyncRequest, Token,
 };
+use crate::topics::Topics;
 
 mod consumer;
 mod share;
@@ -57,7 +59,13 @@ impl Groups {
     }
 
     /// JoinGroup. The reply may come out of a later step.
-    pub fn join(&mut self, now_ms: i64, mut request: JoinRequest, token: Token) -> Effects {
+    pub fn join(
+        &mut self,
+        now_ms: i64,
+        mut request: JoinRequest,
+        topics: &dyn Topics,
+        token: Token,
+    ) -> Effects {
         unique(&mut request.protocols);
         if let Err(error) = self.check_join(&request) {
             let reply = JoinReply::refused(&request.member_id, error);
@@ -73,7 +81,13 @@ impl Groups {
         let stepped = self.step(now_ms, &request.group_id, |group, step| match group {
             AnyGroup::Classic(group) => group.join(step, &request, token, new_id),
             AnyGroup::Consumer(consumers) if consumers.members() > 0 => {
-                step.reply(token, refused(ErrorCode::InconsistentGroupProtocol));
+                let epoch = consumers.epoch();
+                let reply = consumers.join(step, &request, new_id, topics);
+                step.reply(token, Reply::Join(reply));
+                // The last member of the consumer protocol may have given its place to a static
+                // one. If that reads the same topics, nobody has to join again.
+                let is_stable = consumers.epoch() == epoch && consumers.is_stable();
+                group.settle(step, &request.group_id, topics, !is_stable);
             }
             AnyGroup::Share(_) => {
                 step.reply(token, refused(ErrorCode::InconsistentGroupProtocol));
@@ -91,13 +105,29 @@ impl Groups {
     }
 
     /// SyncGroup. The reply may come out of a later step.
-    pub fn sync(&mut self, now_ms: i64, request: &SyncRequest, token: Token) -> Effects {
+    pub fn sync(
+        &mut self,
+        now_ms: i64,
+        request: &SyncRequest,
+        topics: &dyn Topics,
+        token: Token,
+    ) -> Effects {
         let refused = |error| Effects::reply(token, Reply::Sync(SyncReply::refused(error)));
         if let Err(error) = check_group_id(&request.group_id) {
             return refused(error);
         }
-        self.step_classic(now_ms, &request.group_id, |group, step| group.sync(step, request, token))
-            .unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
+        let stepped = self.step(now_ms, &request.group_id, |group, step| match group {
+            AnyGroup::Classic(group) => group.sync(step, request, token),
+            AnyGroup::Consumer(group) => {
+                let reply = group.sync(step, request, topics);
+                step.reply(token, Reply::Sync(reply));
+            }
+            AnyGroup::Share(_) => {
+                let reply = SyncReply::refused(ErrorCode::UnknownMemberId);
+                step.reply(token, Reply::Sync(reply));
+            }
+        });
+        stepped.unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
     }
 
     /// Heartbeat. The reply comes out at once.
@@ -106,15 +136,25 @@ impl Groups {
         if let Err(error) = check_group_id(&request.group_id) {
             return refused(error);
         }
-        let stepped = self.step_classic(now_ms, &request.group_id, |group, step| {
-            let error = group.heartbeat(step, request);
+        let stepped = self.step(now_ms, &request.group_id, |group, step| {
+            let error = match group {
+                AnyGroup::Classic(group) => group.heartbeat(step, request),
+                AnyGroup::Consumer(group) => group.classic_heartbeat(step, request),
+                AnyGroup::Share(_) => ErrorCode::UnknownMemberId,
+            };
             step.effects.replies.push((token, Reply::Heartbeat(error)));
         });
         stepped.unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
     }
 
     /// LeaveGroup. The reply comes out at once.
-    pub fn leave(&mut self, now_ms: i64, request: &LeaveRequest, token: Token) -> Effects {
+    pub fn leave(
+        &mut self,
+        now_ms: i64,
+        request: &LeaveRequest,
+        topics: &dyn Topics,
+        token: Token,
+    ) -> Effects {
         let refused =
             |error| Effects::reply(token, Reply::Leave(LeaveReply { error, members: Vec::new() }));
         if let Err(error) = check_group_id(&request.group_id) {
@@ -122,7 +162,10 @@ impl Groups {
         }
         let stepped = self.step(now_ms, &request.group_id, |group, step| match group {
             AnyGroup::Classic(group) => group.leave(step, request, token),
-            AnyGroup::Consumer(group) => group.leave_group(step, request, token),
+            AnyGroup::Consumer(consumers) => {
+                consumers.leave_group(step, request, token);
+                group.settle(step, &request.group_id, topics, true);
+            }
             AnyGroup::Share(_) => {
                 let error = ErrorCode::UnknownMemberId;
                 step.reply(token, Reply::Leave(LeaveReply { error, members: Vec::new() }));
@@ -303,14 +346,16 @@ impl Groups {
     }
 
     /// Acts on every deadline that has come: ends join phases and sessions, expires offsets.
-    pub fn tick(&mut self, now_ms: i64) -> Effects {
+    pub fn tick(&mut self, now_ms: i64, topics: &dyn Topics) -> Effects {
         let mut effects = Effects::default();
         while self.deadlines.first().is_some_and(|(at_ms, _)| *at_ms <= now_ms)
             && let Some((_, id)) = self.deadlines.pop_first()
         {
-            if let Some(stepped) = self.step(now_ms, &id, AnyGroup::expire) {
-                effects.append(stepped);
-            }
+            let stepped = self.step(now_ms, &id, |group, step| {
+                group.expire(step);
+                group.settle(step, &id, topics, true);
+            });
+            effects.append(stepped.unwrap_or_default());
         }
         if self.retention_check_at_ms <= now_ms {
             let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
@@ -443,23 +488,6 @@ impl Groups {
             self.remove(group_id);
         }
         Some(effects)
-    }
-
-    /// One step of a classic group, `None` where there is no such group.
-    fn step_classic(
-        &mut self,
-        now_ms: i64,
-        group_id: &str,
-        act: impl FnOnce(&mut Group, &mut Step<'_>),
-    ) -> Option<Effects> {
-        if !matches!(self.groups.get(group_id)?, AnyGroup::Classic(_)) {
-            return None;
-        }
-        self.step(now_ms, group_id, |group, step| {
-            if let AnyGroup::Classic(group) = group {
-                act(group, step);
-            }
-        })
     }
 
     fn step_all(

@@ -53,11 +53,13 @@ mod config;
 mod consumer;
 mod consumer_member;
 mod consumer_record;
+mod embedded;
 mod error;
 mod group;
 mod group_config;
 mod groups;
 mod member_ids;
+mod offered_protocol;
 mod offsets;
 pub mod producer_ids;
 mod record;
@@ -69,7 +71,6 @@ mod share_config;
 pub mod share_partitions;
 mod share_record;
 mod step;
-mod subscription;
 mod timers;
 mod topics;
 pub mod transactions;
@@ -78,14 +79,17 @@ mod wire;
 pub use assignor::Assignor;
 pub use config::{
     ASSIGNMENTS_BYTES_MAX, Config, ConsumerConfig, GROUP_SIZE_MAX, GROUPS_MAX, GroupSettings,
-    MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, OFFSETS_PER_GROUP_MAX, PENDING_MEMBERS_MAX,
-    PROTOCOLS_MAX, RECORD_BYTES_MAX, SUBSCRIPTION_BYTES_MAX,
+    MEMBER_METADATA_BYTES_MAX, MigrationPolicy, NAME_BYTES_MAX, OFFSETS_PER_GROUP_MAX,
+    PENDING_MEMBERS_MAX, PROTOCOLS_MAX, RECORD_BYTES_MAX, SUBSCRIPTION_BYTES_MAX,
 };
-pub use consumer_member::{ConsumerMember, MemberState, OwnedPartitions, Partitions};
+pub use consumer_member::{
+    ClassicMember, ConsumerMember, MemberState, OwnedPartitions, Partitions,
+};
 pub use consumer_record::ConsumerChange;
 pub use error::Error;
 pub use group_config::{GROUP_KEYS, GroupKey, GroupKeyType, GroupOverrides};
 pub use groups::Groups;
+pub use offered_protocol::Protocol;
 pub use record::{CommittedOffset, GroupMetadata, GroupRecord, MemberRecord, TopicOffsets};
 pub use reply::{
     ConsumerGroupDescription, ConsumerHeartbeatReply, ConsumerMemberDescription, Effects,
@@ -95,8 +99,8 @@ pub use reply::{
 };
 pub use request::{
     ConsumerHeartbeat, HeartbeatRequest, JoinRequest, LeaveRequest, LeavingMember,
-    OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, Protocol, ShareHeartbeat,
-    SyncRequest, Token, TopicCommit,
+    OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, ShareHeartbeat, SyncRequest, Token,
+    TopicCommit,
 };
 pub use share_config::{AutoOffsetReset, IsolationLevel, ShareConfig, ShareSettings};
 pub use share_record::{ShareChange, ShareMember};

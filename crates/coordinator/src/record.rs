@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 use crate::consumer_record::{self, ConsumerChange};
 use crate::error::Error;
-use crate::request::Protocol;
+use crate::offered_protocol::Protocol;
 use crate::share_record::{self, ShareChange};
 pub(crate) use crate::wire::list;
 use crate::wire::{Put, Take};

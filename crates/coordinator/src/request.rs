@@ -4,20 +4,12 @@ use bytes::Bytes;
 use moldau_protocol::Uuid;
 
 use crate::consumer_member::Partitions;
+use crate::offered_protocol::Protocol;
 
 /// An opaque number that the caller gives to a request, to find the request again when its reply
 /// comes out. Every token that goes in comes out in exactly one [`Effects`](crate::Effects).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
-
-/// One protocol (assignor) that a member offers, with the metadata that its leader will see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Protocol {
-    /// Name of the protocol, such as `range`.
-    pub name: String,
-    /// Opaque to the coordinator, except for the subscription of protocol type `consumer`.
-    pub metadata: Bytes,
-}
 
 /// JoinGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]

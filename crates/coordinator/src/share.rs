@@ -110,7 +110,11 @@ impl ShareGroup {
         while let Some(timer) = self.timers.pop_due(step.now_ms) {
             match timer {
                 Timer::Member(id) => gone.push(id),
-                Timer::Join | Timer::Sync | Timer::Revocation(_) => {}
+                Timer::Join
+                | Timer::Sync
+                | Timer::Revocation(_)
+                | Timer::Rejoin(_)
+                | Timer::FetchAssignment(_) => {}
             }
         }
         self.put_out(step, gone);

@@ -11,6 +11,10 @@ pub(crate) enum Timer {
     Member(String),
     /// A member of the consumer protocol has to have given up partitions.
     Revocation(String),
+    /// A classic member of a consumer group has to have joined again.
+    Rejoin(String),
+    /// The same member has to have fetched its assignment.
+    FetchAssignment(String),
 }
 
 /// Deadlines of one group, at most one for each [`Timer`].
@@ -33,6 +37,10 @@ impl Timers {
         if let Some(at_ms) = self.deadlines.remove(timer) {
             self.by_time.remove(&(at_ms, timer.clone()));
         }
+    }
+
+    pub(crate) fn is_scheduled(&self, timer: &Timer) -> bool {
+        self.deadlines.contains_key(timer)
     }
 
     pub(crate) fn earliest(&self) -> Option<i64> {

@@ -1,15 +1,13 @@
 //! ConsumerGroupHeartbeat 0-1, ConsumerGroupDescribe 0-1: groups of the consumer protocol.
 //!
-//! KIP-848, KIP-1082 member ids that clients make, KIP-1043 error messages. Differs from Kafka in
-//! that a group with members of the classic protocol takes none of this one, and the other way
-//! round: `group.consumer.migration.policy` is `disabled`. A group without members changes over.
-//! The rules are in `moldau-coordinator`.
+//! KIP-848 with its migration of classic groups, KIP-1082 member ids that clients make, KIP-1043
+//! error messages. The rules are in `moldau-coordinator`.
 
 use std::collections::HashSet;
 
 use moldau_coordinator::{
     ConsumerGroupDescription, ConsumerHeartbeat, ConsumerHeartbeatReply, ConsumerMemberDescription,
-    Partitions, Reply, TopicShape, Topics,
+    Partitions, Reply,
 };
 use moldau_protocol::messages::consumer_group_describe_response::{
     Assignment as DescribedAssignment, DescribedGroup, Member,
@@ -26,8 +24,7 @@ use moldau_protocol::{ErrorCode, Uuid};
 use crate::api::membership::failure;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
-use crate::catalog::CatalogView;
-use crate::rights::Rights;
+use crate::visible_topics::VisibleTopics;
 
 /// From this version on clients make the id of their member themselves (KIP-1082).
 const OWN_IDS_SINCE: i16 = 1;
@@ -35,32 +32,9 @@ const OWN_IDS_SINCE: i16 = 1;
 /// From this version on the answer says which protocol a member follows.
 const MEMBER_TYPE_SINCE: i16 = 1;
 
-/// Kafka's number for a member of the consumer protocol.
+/// Kafka's numbers for the protocols that members follow.
+const MEMBER_OF_CLASSIC_PROTOCOL: i8 = 0;
 const MEMBER_OF_CONSUMER_PROTOCOL: i8 = 1;
-
-/// The topics as the sender of a request may see them.
-pub(crate) struct VisibleTopics<'a> {
-    pub(crate) topics: &'a CatalogView<'a>,
-    pub(crate) rights: &'a Rights,
-}
-
-impl Topics for VisibleTopics<'_> {
-    fn version(&self) -> u64 {
-        self.topics.version()
-    }
-
-    fn by_name(&self, name: &str) -> Option<TopicShape> {
-        let topic = self.topics.by_name(name)?;
-        Some(TopicShape { id: topic.id, partitions: topic.partitions_end() })
-    }
-
-    fn matching(&self, accepts: &dyn Fn(&str) -> bool) -> Vec<String> {
-        let is_shown =
-            |name: &&str| self.rights.show(ResourceType::Topic, Operation::Describe, name);
-        let names = self.topics.names().filter(|name| accepts(name)).filter(is_shown);
-        names.map(str::to_owned).collect()
-    }
-}
 
 pub(crate) fn heartbeat(
     call: &Call<'_>,
@@ -212,6 +186,7 @@ fn described_member(call: &Call<'_>, described: ConsumerMemberDescription) -> Op
         subscribed_topic_names: subscribed.into_iter().collect(),
         subscribed_topic_regex: member.regex,
         member_type: match call.version {
+            MEMBER_TYPE_SINCE.. if member.classic.is_some() => MEMBER_OF_CLASSIC_PROTOCOL,
             MEMBER_TYPE_SINCE.. => MEMBER_OF_CONSUMER_PROTOCOL,
             _ => -1,
         },

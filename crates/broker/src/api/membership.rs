@@ -4,7 +4,7 @@
 //! names, KIP-800 reasons, KIP-814 skipped assignments. The rules are in `moldau-coordinator`.
 
 use moldau_coordinator::{
-    self as coordinator, JoinReply, LeaveReply, LeavingMember, Protocol, Reply, SyncReply,
+    self as coordinator, Groups, JoinReply, LeaveReply, LeavingMember, Protocol, Reply, SyncReply,
 };
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::join_group_response::JoinGroupResponseMember;
@@ -16,6 +16,7 @@ use moldau_protocol::messages::{
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
+use crate::visible_topics::VisibleTopics;
 
 /// From this version on a member without an id gets one before it joins (KIP-394).
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;
@@ -60,8 +61,12 @@ pub(crate) fn join(call: &Call<'_>, request: JoinGroupRequest) -> Outcome<JoinGr
         supports_skipping_assignment: version >= SKIP_ASSIGNMENT_SINCE,
     };
     let state = call.state;
-    let reply =
-        state.groups.submit(&state.storage, |groups, now, token| groups.join(now, join, token));
+    // The topics first, as everyone who holds both does it.
+    let reply = state.catalog.view(|topics| {
+        let topics = VisibleTopics { topics, rights: &call.rights };
+        let act = |groups: &mut Groups, now, token| groups.join(now, join, &topics, token);
+        state.groups.submit(&state.storage, act)
+    });
     Outcome::Later(Box::pin(async move {
         match reply.await {
             Ok(Reply::Join(reply)) => joined(reply, version),
@@ -126,8 +131,11 @@ pub(crate) fn sync(call: &Call<'_>, request: SyncGroupRequest) -> Outcome<SyncGr
         assignments: assignments.map(|it| (it.member_id, it.assignment)).collect(),
     };
     let state = call.state;
-    let reply =
-        state.groups.submit(&state.storage, |groups, now, token| groups.sync(now, &sync, token));
+    let reply = state.catalog.view(|topics| {
+        let topics = VisibleTopics { topics, rights: &call.rights };
+        let act = |groups: &mut Groups, now, token| groups.sync(now, &sync, &topics, token);
+        state.groups.submit(&state.storage, act)
+    });
     Outcome::Later(Box::pin(async move {
         match reply.await {
             Ok(Reply::Sync(reply)) => synced(reply),
@@ -194,8 +202,10 @@ pub(crate) fn leave(call: &Call<'_>, request: LeaveGroupRequest) -> Outcome<Leav
     };
     let leave = coordinator::LeaveRequest { group_id: request.group_id, members };
     let state = call.state;
-    let reply =
-        state.groups.submit(&state.storage, |groups, now, token| groups.leave(now, &leave, token));
+    let reply = state.catalog.view(|topics| {
+        let act = |groups: &mut Groups, now, token| groups.leave(now, &leave, topics, token);
+        state.groups.submit(&state.storage, act)
+    });
     Outcome::Later(Box::pin(async move {
         match reply.await {
             Ok(Reply::Leave(reply)) if batched => left_together(leave.members, reply),

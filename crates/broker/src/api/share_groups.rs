@@ -19,10 +19,11 @@ use moldau_protocol::messages::{
     ShareGroupHeartbeatResponse,
 };
 
-use crate::api::consumer_groups::{VisibleTopics, topic_name};
+use crate::api::consumer_groups::topic_name;
 use crate::api::membership::failure;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
+use crate::visible_topics::VisibleTopics;
 
 pub(crate) fn heartbeat(
     call: &Call<'_>,

@@ -1,21 +1,26 @@
 //! Groups of the consumer protocol over the handlers; the rules are tested in the coordinator.
 
+use bytes::Bytes;
 use moldau_protocol::messages::consumer_group_describe_response::DescribedGroup;
 use moldau_protocol::messages::consumer_group_heartbeat_request::TopicPartitions;
+use moldau_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use moldau_protocol::messages::{
     ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
-    DescribeGroupsRequest, ListGroupsRequest, OffsetCommitRequest,
+    DescribeGroupsRequest, JoinGroupRequest, ListGroupsRequest, OffsetCommitRequest,
 };
 use moldau_protocol::{ErrorCode, Uuid};
 
 use super::acls::{GROUP, READ, TOPIC};
-use super::requests::commit;
+use super::requests::{commit, join, sync};
 use super::versions::each;
 use super::world::{CLIENT_ID, World, code};
 
 const DESCRIBE: i8 = 8;
 
 const READERS: &str = "readers";
+
+/// The last version of JoinGroup.
+const JOIN: i16 = 9;
 
 /// The last version that commits by name.
 const COMMIT_BY_NAME: i16 = 9;
@@ -121,6 +126,41 @@ fn a_member_joins_is_described_and_leaves() {
     let left = world.ask(&staying("a", -1));
     assert_eq!((code(left.error_code), left.member_epoch), (ErrorCode::None, -1));
     assert_eq!(described(&world, READERS).group_state, "Empty");
+}
+
+/// KIP-848: the member of the consumer protocol converts the group, and its last leave turns it
+/// back.
+#[test]
+fn a_group_of_both_protocols_is_described() {
+    let world = World::new();
+    let orders = world.create("orders", 2);
+    let classic = JoinGroupRequest { session_timeout_ms: 10_000, ..join(READERS, "") };
+    let protocol = JoinGroupRequestProtocol {
+        // A subscription of version 0 to the topic.
+        metadata: Bytes::from_static(b"\0\0\0\0\0\x01\0\x06orders\xff\xff\xff\xff"),
+        ..classic.protocols[0].clone()
+    };
+    let classic = JoinGroupRequest { protocols: vec![protocol], ..classic };
+    let member_id = world.ask(&classic).member_id;
+    let classic = JoinGroupRequest { member_id: member_id.clone(), ..classic };
+    let first = world.begin::<JoinGroupRequest>(JOIN, &classic);
+    let joined = world.ask(&joining("a", &["orders"]));
+    assert_eq!(assigned(&joined), [(orders, vec![0])], "nobody holds any");
+    let dismissed = world.finish::<JoinGroupRequest>(first);
+    assert_eq!(code(dismissed.error_code), ErrorCode::RebalanceInProgress);
+    let rejoined = world.ask(&classic);
+    assert_eq!(code(rejoined.error_code), ErrorCode::None);
+    let synced = world.ask(&sync(READERS, &rejoined, &member_id, &[]));
+    assert_eq!(code(synced.error_code), ErrorCode::None);
+    let group = described(&world, READERS);
+    let types = group.members.iter().map(|it| (it.member_id.as_str(), it.member_type));
+    assert_eq!(types.collect::<Vec<_>>(), [("a", 1), (member_id.as_str(), 0)]);
+    let left = world.ask(&staying("a", -1));
+    assert_eq!(code(left.error_code), ErrorCode::None);
+    let request = DescribeGroupsRequest { groups: vec![READERS.to_owned()], ..Default::default() };
+    let described = world.ask(&request).groups.remove(0);
+    assert_eq!(described.group_state, "PreparingRebalance");
+    assert_eq!(described.members[0].member_id, member_id);
 }
 
 #[test]

@@ -244,7 +244,7 @@ impl World {
             });
             tokio::select! {
                 value = future => value,
-                () = state.groups.run_timer(&state.storage) => unreachable!("it never ends"),
+                () = state.run_group_timer() => unreachable!("it never ends"),
                 () = state.transactions.run_timer(&stores) => unreachable!("it never ends"),
             }
         })

@@ -20,7 +20,9 @@ impl ConsumerGroup {
             true => Ok(i32::MAX),
             false => self.check_member_epoch(&request.member_id, epoch),
         };
-        let is_outdated = !request.knows_member_epochs;
+        let member = self.members.get(&request.member_id);
+        let is_classic = member.is_some_and(|member| member.classic.is_some());
+        let is_outdated = !request.knows_member_epochs && !is_classic;
         let error = match checked {
             Err(ErrorCode::StaleMemberEpoch) if is_outdated => Some(ErrorCode::UnsupportedVersion),
             Err(error) => Some(error),
@@ -32,7 +34,6 @@ impl ConsumerGroup {
             step.effects.replies.push((token, Reply::OffsetCommit(refused.collect())));
             return;
         }
-        let member = self.members.get(&request.member_id);
         let allowed = |topic: Uuid, partition: i32| match member {
             Some(member) if epoch < member.epoch => {
                 // The member may have been given a later epoch and not know it yet: what it got
@@ -51,7 +52,11 @@ impl ConsumerGroup {
     /// The epoch of the member, if the request may be of it.
     fn check_member_epoch(&self, member_id: &str, epoch: i32) -> Result<i32, ErrorCode> {
         let member = self.members.get(member_id).ok_or(ErrorCode::UnknownMemberId)?;
-        if epoch > member.epoch { Err(ErrorCode::StaleMemberEpoch) } else { Ok(member.epoch) }
+        match &member.classic {
+            Some(_) if epoch != member.epoch => Err(ErrorCode::IllegalGeneration),
+            None if epoch > member.epoch => Err(ErrorCode::StaleMemberEpoch),
+            _ => Ok(member.epoch),
+        }
     }
 
     /// OffsetFetch of a member says which epoch it has.

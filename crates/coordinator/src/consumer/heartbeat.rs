@@ -22,6 +22,16 @@ use crate::topics::Topics;
 /// that creates topics all the time would keep the coordinator busy with nothing else.
 const REGEX_REFRESH_INTERVAL_MS_MIN: i64 = 10_000;
 
+/// What a request makes of a member.
+pub(super) struct MemberChange<'a> {
+    pub(super) before: ConsumerMember,
+    pub(super) after: ConsumerMember,
+    /// The id of the static member whose place it takes.
+    pub(super) replaced: Option<String>,
+    /// What the member says it holds.
+    pub(super) owned: Option<&'a Partitions>,
+}
+
 impl ConsumerGroup {
     pub(crate) fn heartbeat(
         &mut self,
@@ -31,50 +41,26 @@ impl ConsumerGroup {
     ) -> Result<ConsumerHeartbeatReply, Refused> {
         let id = request.member_id.as_str();
         let before = self.admitted(step.config, request)?;
-        let mut after = updated(&before, request);
-        let has_new_regex = after.regex != before.regex;
-        if has_new_regex && let Some(regex) = &after.regex {
+        let after = updated(&before, request);
+        if after.regex != before.regex
+            && let Some(regex) = &after.regex
+        {
             check_pattern(regex)?;
         }
-        let replaced = self.replaced(request, id);
-        let mut targets = BTreeSet::new();
-        let default = step.config.default_assignor();
-        let asks_anew = before.assignor != after.assignor;
-        let preferred = asks_anew.then(|| self.preferred_assignor(default));
-        if let Some(former) = &replaced {
-            let target = self.target.get(former).cloned().unwrap_or_default();
-            self.take_member(former);
-            self.target.insert(id.to_owned(), target);
-            targets.insert(id.to_owned());
-        }
-        if self.members.get(id) != Some(&after) {
-            self.put_member(after.clone());
-        }
-        let is_resolved = self.resolve(step, &after, topics);
-        let subscription_changed = before.topics != after.topics || has_new_regex;
-        let bump = subscription_changed
-            || is_resolved
-            || preferred.is_some_and(|before| self.preferred_assignor(default) != before);
-        let head = self.head();
-        self.follow_topics(topics, bump);
-        targets.extend(self.follow_epoch(step, topics));
-        self.reconcile(step, &mut after, request.owned.as_ref(), subscription_changed, topics);
-        let is_changed = after != before
-            || replaced.is_some()
-            || self.head() != head
-            || !targets.is_empty()
-            || !self.is_written;
-        if is_changed {
-            self.put_member(after.clone());
-            self.write(step, &[id], replaced.into_iter().collect(), &targets);
-        }
+        let replaced = self.replaced(request.instance_id.as_deref(), id);
+        let change = MemberChange { before, after, replaced, owned: request.owned.as_ref() };
+        let before_partitions = change.before.assigned_partitions();
+        let after = self.apply(step, change, topics);
+        // Deadlines of the classic protocol, which the member may have followed before.
+        self.timers.cancel(&Timer::Rejoin(id.to_owned()));
+        self.timers.cancel(&Timer::FetchAssignment(id.to_owned()));
         self.extend_session(step, id);
         let is_full = request.rebalance_timeout_ms != -1
             && (request.topics.is_some() || request.regex.is_some())
             && request.owned.is_some();
         let is_assigned = request.member_epoch == JOIN_EPOCH
             || is_full
-            || before.assigned_partitions() != after.assigned_partitions();
+            || before_partitions != after.assigned_partitions();
         Ok(ConsumerHeartbeatReply {
             error: ErrorCode::None,
             message: None,
@@ -83,6 +69,57 @@ impl ConsumerGroup {
             heartbeat_interval_ms: step.settings(&self.id).heartbeat_interval_ms,
             assignment: is_assigned.then(|| after.assigned_partitions()),
         })
+    }
+
+    /// Makes a member what a request says, with everything that follows for the group, and returns
+    /// it as it then is.
+    pub(super) fn apply(
+        &mut self,
+        step: &mut Step<'_>,
+        change: MemberChange<'_>,
+        topics: &dyn Topics,
+    ) -> ConsumerMember {
+        let MemberChange { before, mut after, replaced, owned } = change;
+        let id = after.member_id.clone();
+        let mut targets = BTreeSet::new();
+        let default = step.config.default_assignor();
+        let asks_anew = before.assignor != after.assignor;
+        let preferred = asks_anew.then(|| self.preferred_assignor(default));
+        if let Some(former) = &replaced {
+            let target = self.target.get(former).cloned().unwrap_or_default();
+            self.take_member(former);
+            self.target.insert(id.clone(), target);
+            targets.insert(id.clone());
+        }
+        if self.members.get(&id) != Some(&after) {
+            self.put_member(after.clone());
+        }
+        let is_resolved = self.resolve(step, &after, topics);
+        let subscription_changed = before.topics != after.topics || before.regex != after.regex;
+        let bump = subscription_changed
+            || is_resolved
+            || preferred.is_some_and(|before| self.preferred_assignor(default) != before);
+        let head = self.head();
+        self.follow_topics(topics, bump);
+        targets.extend(self.follow_epoch(step, topics));
+        self.reconcile(step, &mut after, owned, subscription_changed, topics);
+        let is_changed = after != before
+            || replaced.is_some()
+            || self.head() != head
+            || !targets.is_empty()
+            || !self.is_written;
+        if is_changed {
+            self.put_member(after.clone());
+            // A group that was a classic one a moment ago is written whole.
+            let all = (!self.is_written).then(|| self.members.keys().cloned().collect());
+            let changed: Vec<String> = all.unwrap_or_else(|| vec![id]);
+            let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
+            if !self.is_written {
+                targets.extend(self.target.keys().cloned());
+            }
+            self.write(step, &changed, replaced.into_iter().collect(), &targets);
+        }
+        after
     }
 
     /// The member of the request as it was, or as it begins.
@@ -128,7 +165,7 @@ impl ConsumerGroup {
                 Some(member) => Ok(member.clone()),
                 None => Ok(ConsumerMember::new(id)),
             },
-            Some(member) if member.epoch != STATIC_LEAVE_EPOCH => {
+            Some(member) if member.epoch != STATIC_LEAVE_EPOCH && member.classic.is_none() => {
                 let message = format!(
                     "instance {instance_id} is in use by member {}, which has not left",
                     member.member_id
@@ -143,8 +180,8 @@ impl ConsumerGroup {
     }
 
     /// The id under which a static member that comes back was here before.
-    fn replaced(&self, request: &ConsumerHeartbeat, id: &str) -> Option<String> {
-        let instance_id = request.instance_id.as_ref()?;
+    pub(super) fn replaced(&self, instance_id: Option<&str>, id: &str) -> Option<String> {
+        let instance_id = instance_id?;
         self.static_members.get(instance_id).filter(|former| *former != id).cloned()
     }
 
@@ -203,10 +240,7 @@ impl ConsumerGroup {
     /// Computes the target of the epoch, if there is none and it is time to. Returns the members
     /// whose target changed.
     fn follow_epoch(&mut self, step: &Step<'_>, topics: &dyn Topics) -> BTreeSet<String> {
-        let interval_ms = i64::from(step.settings(&self.id).assignment_interval_ms);
-        let is_early = self.target_timestamp_ms != 0
-            && step.now_ms < self.target_timestamp_ms.saturating_add(interval_ms);
-        if self.target_epoch >= self.epoch || is_early {
+        if self.target_epoch >= self.epoch || self.is_early(step) {
             return BTreeSet::new();
         }
         let assignor = self.preferred_assignor(step.config.default_assignor());
@@ -233,8 +267,15 @@ impl ConsumerGroup {
         changed
     }
 
+    /// Whether the next target has to wait.
+    pub(super) fn is_early(&self, step: &Step<'_>) -> bool {
+        let interval_ms = i64::from(step.settings(&self.id).assignment_interval_ms);
+        self.target_timestamp_ms != 0
+            && step.now_ms < self.target_timestamp_ms.saturating_add(interval_ms)
+    }
+
     /// Ids of the topics that a member subscribes to and that exist.
-    fn topic_ids(&self, member: &ConsumerMember, topics: &dyn Topics) -> BTreeSet<Uuid> {
+    pub(super) fn topic_ids(&self, member: &ConsumerMember, topics: &dyn Topics) -> BTreeSet<Uuid> {
         let names = self.topics_of(member).into_iter();
         names.filter_map(|name| topics.by_name(name)).map(|topic| topic.id).collect()
     }
@@ -278,7 +319,7 @@ impl ConsumerGroup {
 
 /// The member with what the request says of it; what is absent stays.
 fn updated(member: &ConsumerMember, request: &ConsumerHeartbeat) -> ConsumerMember {
-    let mut member = member.clone();
+    let mut member = ConsumerMember { classic: None, ..member.clone() };
     if request.instance_id.is_some() {
         member.instance_id.clone_from(&request.instance_id);
     }

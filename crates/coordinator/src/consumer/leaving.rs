@@ -119,7 +119,9 @@ impl ConsumerGroup {
         let mut gone = Vec::new();
         while let Some(timer) = self.timers.pop_due(step.now_ms) {
             match timer {
-                Timer::Member(id) => gone.push(id),
+                Timer::Member(id) | Timer::Rejoin(id) | Timer::FetchAssignment(id) => {
+                    gone.push(id);
+                }
                 Timer::Revocation(id) => {
                     let member = self.members.get(&id);
                     if member.is_some_and(|it| it.state == MemberState::UnrevokedPartitions) {

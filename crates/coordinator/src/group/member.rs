@@ -4,10 +4,11 @@ use bytes::Bytes;
 use moldau_protocol::ErrorCode;
 
 use super::{CONSUMER_PROTOCOL_TYPE, Group, Step};
+use crate::embedded;
+use crate::offered_protocol::Protocol;
 use crate::record::MemberRecord;
 use crate::reply::{JoinReply, JoinedMember, Reply, SyncReply};
-use crate::request::{JoinRequest, Protocol, Token};
-use crate::subscription;
+use crate::request::{JoinRequest, Token};
 use crate::timers::Timer;
 
 /// How long the join of a new member may wait (`group.new.member.join.timeout.ms`). A client that
@@ -277,7 +278,7 @@ impl Group {
         let name = self.protocols.chosen.as_deref().unwrap_or_default();
         let subscriptions = self.members.values().map(|member| member.metadata(name));
         let topics: Result<Vec<_>, _> =
-            subscriptions.map(|bytes| subscription::topics(&bytes)).collect();
+            subscriptions.map(|bytes| embedded::topics(&bytes)).collect();
         // A subscription that cannot be read leaves the topics unknown: all count as subscribed.
         self.subscribed_topics = topics.ok().map(|sets| sets.into_iter().flatten().collect());
     }

@@ -79,7 +79,7 @@ impl Group {
                 Timer::Sync => self.sync_timer_fired(step),
                 Timer::Member(id) => self.session_ended(step, &id),
                 // Members of this protocol give everything up before they rejoin.
-                Timer::Revocation(_) => {}
+                Timer::Revocation(_) | Timer::Rejoin(_) | Timer::FetchAssignment(_) => {}
             }
         }
     }

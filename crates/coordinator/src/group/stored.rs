@@ -1,7 +1,12 @@
 //! From a group to its records, and back.
 
-use super::{Group, Phase, Step, member::Member};
+use moldau_protocol::ErrorCode;
+
+use super::{CONSUMER_PROTOCOL_TYPE, Group, Phase, Step, member::Member};
+use crate::consumer::ConsumerGroup;
 use crate::record::{GroupMetadata, GroupRecord, MemberRecord};
+use crate::reply::{JoinReply, SyncReply};
+use crate::topics::Topics;
 
 impl Group {
     /// Records the group as it stands. Called where a generation becomes stable or empty. False,
@@ -22,6 +27,65 @@ impl Group {
     pub(crate) fn begin(&mut self, step: &mut Step<'_>) {
         // An empty group with the longest name fits a record.
         let _is_written = self.write(step);
+    }
+
+    /// A group with the members of one of the consumer protocol, who have to join again if it
+    /// `rebalances`. `None` if it is too large for a record.
+    pub(crate) fn migrated(
+        step: &mut Step<'_>,
+        id: &str,
+        generation: i32,
+        members: Vec<MemberRecord>,
+        rebalances: bool,
+    ) -> Option<Self> {
+        let mut group = Self::new(id.to_owned(), step.now_ms);
+        group.restore(GroupMetadata {
+            group_id: id.to_owned(),
+            generation,
+            protocol_type: Some(CONSUMER_PROTOCOL_TYPE.to_owned()),
+            protocol_name: None,
+            leader: members.first().map(|member| member.member_id.clone()),
+            state_timestamp_ms: step.now_ms,
+            members,
+        });
+        let chosen = group.select_protocol();
+        if !rebalances {
+            group.protocols.chosen.clone_from(&chosen);
+        }
+        if !group.write(step) {
+            return None;
+        }
+        group.protocols.chosen = chosen;
+        group.update_subscribed_topics();
+        for id in group.members.keys().cloned().collect::<Vec<_>>() {
+            group.extend_session(step, &id);
+        }
+        if rebalances {
+            group.prepare_rebalance(step);
+        }
+        Some(group)
+    }
+
+    /// The group with the same members as one of the consumer protocol, which is not written yet.
+    pub(crate) fn upgraded(&self, topics: &dyn Topics) -> Option<ConsumerGroup> {
+        if !self.is_consumer_group() {
+            return None;
+        }
+        let metadata = self.metadata();
+        // None without members, which may all have left before their first generation began.
+        let chosen = self.protocols.chosen.clone().or_else(|| self.select_protocol());
+        let chosen = chosen.unwrap_or_default();
+        let (id, members) = (metadata.group_id.as_str(), metadata.members.as_slice());
+        ConsumerGroup::of_classic(id, self.generation, &chosen, members, topics)
+    }
+
+    /// Has everyone who waits join again.
+    pub(crate) fn dismiss(&mut self, step: &mut Step<'_>) {
+        for id in self.members.keys().cloned().collect::<Vec<_>>() {
+            let refused = JoinReply::refused(&id, ErrorCode::RebalanceInProgress);
+            self.answer_join(step, &id, refused);
+            self.answer_sync(step, &id, SyncReply::refused(ErrorCode::RebalanceInProgress));
+        }
     }
 
     fn metadata(&self) -> GroupMetadata {
@@ -67,12 +131,15 @@ impl Group {
     }
 
     /// Starts the sessions of restored members, who had no chance to send heartbeats. A group that
-    /// has more members than are allowed rebalances, which drops those that come too late.
+    /// has more members than are allowed rebalances, which drops those that come too late, and so
+    /// does one whose members never were assigned anything since they followed the consumer
+    /// protocol: no protocol was chosen.
     pub(crate) fn recover(&mut self, step: &mut Step<'_>) {
         for id in self.members.keys().cloned().collect::<Vec<_>>() {
             self.extend_session(step, &id);
         }
-        if self.members.len() > step.config.group_size_max {
+        let is_unassigned = self.protocols.chosen.is_none() && !self.members.is_empty();
+        if is_unassigned || self.members.len() > step.config.group_size_max {
             self.prepare_rebalance(step);
         }
     }

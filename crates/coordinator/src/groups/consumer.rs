@@ -11,6 +11,7 @@ use crate::group_config::GroupOverrides;
 use crate::record::GroupRecord;
 use crate::reply::{ConsumerGroupDescription, ConsumerHeartbeatReply, Effects, Refused, Reply};
 use crate::request::{ConsumerHeartbeat, Token};
+use crate::step::Step;
 use crate::topics::Topics;
 
 impl Groups {
@@ -39,10 +40,17 @@ impl Groups {
             request.member_id = self.member_ids.uuid().to_string();
         }
         let stepped = self.step(now_ms, &request.group_id, |group, step| {
-            let group = group.as_consumer(&request.group_id);
-            let reply = match leaves {
-                true => group.leave(step, &request),
-                false => group.heartbeat(step, &request, topics),
+            let id = request.group_id.as_str();
+            let reply = match group {
+                AnyGroup::Classic(classic) if !classic.is_deletable() => {
+                    join_classic(group, step, &request, topics)
+                }
+                _ if leaves => {
+                    let reply = group.as_consumer(id).leave(step, &request);
+                    group.settle(step, id, topics, true);
+                    reply
+                }
+                _ => group.as_consumer(id).heartbeat(step, &request, topics),
             };
             let reply = reply
                 .unwrap_or_else(|(error, message)| ConsumerHeartbeatReply::refused(error, message));
@@ -58,13 +66,13 @@ impl Groups {
         match self.groups.get(id) {
             Some(AnyGroup::Consumer(_)) => Ok(()),
             Some(AnyGroup::Classic(group)) if joins && group.is_deletable() => Ok(()),
-            Some(AnyGroup::Classic(_)) if joins => Err((
-                ErrorCode::GroupIdNotFound,
-                format!(
-                    "group {id} has members of the classic protocol; others can join when they \
-                     have left"
-                ),
-            )),
+            Some(AnyGroup::Classic(group))
+                if joins
+                    && self.config.consumer.migration.upgrades()
+                    && group.members() <= self.config.consumer.group_size_max =>
+            {
+                Ok(())
+            }
             Some(AnyGroup::Classic(_) | AnyGroup::Share(_)) => {
                 let message = format!("group {id} does not follow the consumer protocol");
                 Err((ErrorCode::GroupIdNotFound, message))
@@ -138,6 +146,32 @@ impl Groups {
             self.overrides.insert(group_id, configs.into_iter().collect());
         }
     }
+}
+
+/// Makes a classic group with members one of the consumer protocol, if a member of that can join.
+fn join_classic(
+    group: &mut AnyGroup,
+    step: &mut Step<'_>,
+    request: &ConsumerHeartbeat,
+    topics: &dyn Topics,
+) -> Result<ConsumerHeartbeatReply, Refused> {
+    let refused = |why| {
+        let message = format!("classic group {} cannot be upgraded: {why}", request.group_id);
+        (ErrorCode::GroupIdNotFound, message)
+    };
+    let AnyGroup::Classic(classic) = group else { return Err(not_found(&request.group_id)) };
+    let unread = "its members are no consumers, or what they sent cannot be read";
+    let mut upgraded = classic.upgraded(topics).ok_or_else(|| refused(unread))?;
+    upgraded.begin_sessions(step);
+    let reply = upgraded.heartbeat(step, request, topics)?;
+    if !step.effects.records.iter().all(|record| step.fits(record)) {
+        step.effects.records.clear();
+        return Err(refused("it is too large for a record"));
+    }
+    classic.dismiss(step);
+    upgraded.offsets = std::mem::take(&mut classic.offsets);
+    *group = AnyGroup::Consumer(upgraded);
+    Ok(reply)
 }
 
 fn not_found(group_id: &str) -> Refused {

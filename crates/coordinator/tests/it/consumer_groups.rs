@@ -2,7 +2,7 @@
 
 use moldau_coordinator::{
     Config, ConsumerConfig, ConsumerHeartbeat, GroupSettings, GroupState, GroupType, Partitions,
-    Reply, Token,
+    Token,
 };
 use moldau_protocol::ErrorCode;
 
@@ -339,30 +339,13 @@ fn a_group_without_members_changes_its_protocol_and_keeps_its_offsets() {
     assert_eq!(world.committed("orders", 1), 17);
     let join = crate::world::join_request("");
     let join = moldau_coordinator::JoinRequest { group_id: GROUP.to_owned(), ..join };
-    let refused = world.groups.join(world.now_ms, join.clone(), Token(3));
-    let [(_, Reply::Join(reply))] = &refused.replies[..] else { panic!("{refused:?}") };
-    assert_eq!(reply.error, ErrorCode::InconsistentGroupProtocol);
     assert_eq!(world.send(client.leaving(-1)).error, ErrorCode::None);
-    let taken = world.groups.join(world.now_ms, join, Token(4));
+    let taken = world.groups.join(world.now_ms, join, &world.topics, Token(4));
     world.records.extend(taken.records);
     assert_eq!(group_type(&world), Some(GroupType::Classic));
     world.restart(false);
     assert_eq!(group_type(&world), Some(GroupType::Classic));
     assert_eq!(world.committed("orders", 1), 17);
-}
-
-#[test]
-fn a_group_with_members_of_the_classic_protocol_takes_no_others() {
-    let mut world = world();
-    let join = crate::world::join_request("");
-    let join = moldau_coordinator::JoinRequest {
-        group_id: GROUP.to_owned(),
-        require_known_member_id: false,
-        ..join
-    };
-    let _waits = world.groups.join(world.now_ms, join, Token(4));
-    let client = Client::new("a", &["orders"]);
-    assert_eq!(world.send(client.full()).error, ErrorCode::GroupIdNotFound);
 }
 
 #[test]

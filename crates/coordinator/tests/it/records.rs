@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use moldau_coordinator::{
-    CommittedOffset, ConsumerChange, ConsumerMember, Error, GroupMetadata, GroupRecord,
-    MemberRecord, MemberState, Protocol, ShareChange, ShareMember, TopicOffsets,
+    ClassicMember, CommittedOffset, ConsumerChange, ConsumerMember, Error, GroupMetadata,
+    GroupRecord, MemberRecord, MemberState, Protocol, ShareChange, ShareMember, TopicOffsets,
 };
 use moldau_protocol::Uuid;
 use proptest::collection::vec;
@@ -64,6 +64,7 @@ fn change() -> GroupRecord {
         metadata_hash: -2,
         removed: vec!["b".to_owned()],
         members: vec![ConsumerMember {
+            classic: None,
             member_id: "a".to_owned(),
             instance_id: None,
             rack_id: Some("r".to_owned()),
@@ -99,6 +100,29 @@ fn a_change_of_the_consumer_protocol_has_its_golden_bytes() {
     let golden = [&parts.concat(), target].concat();
     assert_eq!(encoded(&change()), golden);
     assert_eq!(GroupRecord::decode(&golden), Ok(change()));
+}
+
+#[test]
+fn a_classic_member_of_a_consumer_group_has_its_golden_bytes() {
+    let GroupRecord::ConsumerChanged(mut change) = change() else { unreachable!("it is one") };
+    let plain = encoded(&GroupRecord::ConsumerChanged(change.clone()));
+    change.members[0].classic = Some(ClassicMember {
+        session_timeout_ms: 258,
+        protocols: vec![Protocol { name: "range".to_owned(), metadata: vec![8, 9].into() }],
+    });
+    let change = GroupRecord::ConsumerChanged(change);
+    // After the plain member come 29 bytes of targets; 26 bytes of each what it is assigned and
+    // what it gives up come after its state.
+    let targets = plain.len() - 29;
+    let classic: &[u8] = &[0, 0, 1, 2, 1, 5, b'r', b'a', b'n', b'g', b'e', 2, 8, 9];
+    let mut golden = [&plain[..targets], classic, &plain[targets..]].concat();
+    let state = targets - 2 * 26 - 1;
+    assert_eq!(golden[state], 1);
+    golden[state] = 5;
+    assert_eq!(encoded(&change), golden);
+    assert_eq!(GroupRecord::decode(&golden), Ok(change));
+    golden[state] = 7;
+    assert!(GroupRecord::decode(&golden).is_err(), "there is no such state");
 }
 
 fn share_change() -> GroupRecord {

@@ -216,15 +216,15 @@ fn a_group_has_one_type() {
     world.send(&member.full());
     world.send(&member.at(-1).brief());
     let reply = |effects: Effects| effects.replies.into_iter().next().expect("a reply").1;
-    let joined = reply(world.groups.join(world.now_ms, join(GROUP), Token(1)));
+    let joined = reply(world.groups.join(world.now_ms, join(GROUP), &world.topics, Token(1)));
     let error = ErrorCode::InconsistentGroupProtocol;
     assert!(matches!(joined, Reply::Join(reply) if reply.error == error));
-    let synced = reply(world.groups.sync(world.now_ms, &sync(), Token(1)));
+    let synced = reply(world.groups.sync(world.now_ms, &sync(), &world.topics, Token(1)));
     assert!(matches!(synced, Reply::Sync(reply) if reply.error == ErrorCode::UnknownMemberId));
     let beat = reply(world.groups.heartbeat(world.now_ms, &heartbeat(), Token(1)));
     assert_eq!(beat, Reply::Heartbeat(ErrorCode::UnknownMemberId));
     let leave = LeaveRequest { group_id: GROUP.to_owned(), members: Vec::new() };
-    let left = reply(world.groups.leave(world.now_ms, &leave, Token(1)));
+    let left = reply(world.groups.leave(world.now_ms, &leave, &world.topics, Token(1)));
     assert!(matches!(left, Reply::Leave(reply) if reply.error == ErrorCode::UnknownMemberId));
     let consumer = Client::new("c", &["orders"]).full();
     let consumer = ConsumerHeartbeat { group_id: GROUP.to_owned(), ..consumer };
@@ -246,7 +246,7 @@ fn a_group_has_one_type() {
     );
 
     // A classic group never becomes a share group, not even an empty one.
-    let effects = world.groups.join(world.now_ms, join("classic"), Token(2));
+    let effects = world.groups.join(world.now_ms, join("classic"), &world.topics, Token(2));
     assert_eq!(effects.replies, []);
     let other = ShareHeartbeat { group_id: "classic".to_owned(), ..member.full() };
     assert_eq!(world.send(&other).error, ErrorCode::GroupIdNotFound);

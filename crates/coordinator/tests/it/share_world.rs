@@ -43,7 +43,7 @@ impl World {
         let end_ms = self.now_ms + ms;
         while self.groups.next_deadline() <= end_ms {
             self.now_ms = self.now_ms.max(self.groups.next_deadline());
-            let effects = self.groups.tick(self.now_ms);
+            let effects = self.groups.tick(self.now_ms, &self.topics);
             self.records.extend(effects.records);
             assert_eq!(effects.replies, []);
         }

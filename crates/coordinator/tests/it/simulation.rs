@@ -15,6 +15,8 @@ use moldau_coordinator::{
 };
 use moldau_protocol::{ErrorCode, Uuid};
 
+use crate::consumer_world::TestTopics;
+
 const SCHEDULES: u64 = 2_000;
 const CHAOS_MS: i64 = 60_000;
 /// Sessions, join and sync timeouts of members that are gone, one after another, and some rounds.
@@ -172,7 +174,7 @@ impl Simulation {
             }
             if deadline_ms <= event_ms {
                 self.now_ms = self.now_ms.max(deadline_ms);
-                let effects = self.groups.tick(self.now_ms);
+                let effects = self.groups.tick(self.now_ms, &TestTopics::default());
                 self.take(effects);
             } else if let Some(((at_ms, _), event)) = self.events.pop_first() {
                 self.now_ms = self.now_ms.max(at_ms);
@@ -245,10 +247,12 @@ impl Simulation {
         self.waiting.insert(token, (client, life, attempt));
         let now_ms = self.now_ms;
         let effects = match request {
-            Request::Join(join) => self.groups.join(now_ms, join, token),
-            Request::Sync(sync) => self.groups.sync(now_ms, &sync, token),
+            Request::Join(join) => self.groups.join(now_ms, join, &TestTopics::default(), token),
+            Request::Sync(sync) => self.groups.sync(now_ms, &sync, &TestTopics::default(), token),
             Request::Heartbeat(heartbeat) => self.groups.heartbeat(now_ms, &heartbeat, token),
-            Request::Leave(leave) => self.groups.leave(now_ms, &leave, token),
+            Request::Leave(leave) => {
+                self.groups.leave(now_ms, &leave, &TestTopics::default(), token)
+            }
             Request::Commit(commit) => self.commit_arrives(&commit, token),
         };
         self.take(effects);

@@ -1,5 +1,6 @@
 //! A coordinator with a clock and short ways to write requests.
 
+use crate::consumer_world::TestTopics;
 use bytes::Bytes;
 use moldau_coordinator::{
     Config, Effects, GroupRecord, GroupState, Groups, HeartbeatRequest, JoinReply, JoinRequest,
@@ -52,7 +53,7 @@ impl World {
         let end_ms = self.now_ms + ms;
         while self.groups.next_deadline() <= end_ms {
             self.now_ms = self.now_ms.max(self.groups.next_deadline());
-            let effects = self.groups.tick(self.now_ms);
+            let effects = self.groups.tick(self.now_ms, &TestTopics::default());
             self.take(effects);
         }
         self.now_ms = end_ms;
@@ -80,14 +81,14 @@ impl World {
 
     pub(crate) fn join(&mut self, request: JoinRequest) -> Token {
         let token = self.token();
-        let effects = self.groups.join(self.now_ms, request, token);
+        let effects = self.groups.join(self.now_ms, request, &TestTopics::default(), token);
         self.take(effects);
         token
     }
 
     pub(crate) fn sync(&mut self, request: &SyncRequest) -> Token {
         let token = self.token();
-        let effects = self.groups.sync(self.now_ms, request, token);
+        let effects = self.groups.sync(self.now_ms, request, &TestTopics::default(), token);
         self.take(effects);
         token
     }
@@ -125,7 +126,7 @@ impl World {
             instance_id: instance.map(str::to_owned),
         });
         let request = LeaveRequest { group_id: GROUP.to_owned(), members: leaving.collect() };
-        let effects = self.groups.leave(self.now_ms, &request, token);
+        let effects = self.groups.leave(self.now_ms, &request, &TestTopics::default(), token);
         self.take(effects);
         match self.reply(token) {
             Some(Reply::Leave(reply)) => reply,

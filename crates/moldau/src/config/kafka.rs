@@ -160,10 +160,6 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         &["group.coordinator.*", "group.consumer.assignor.offload.enable"],
         Meaningless("groups of all protocols are served, on the network threads"),
     ),
-    (
-        &["group.consumer.migration.policy"],
-        Unsupported("a group changes its protocol while it has no members"),
-    ),
     (&["remote.*"], Unsupported("there is no tiered storage")),
     (
         &["metric.reporters", "metrics.*", "kafka.metrics.*", "auto.include.jmx.reporter"],

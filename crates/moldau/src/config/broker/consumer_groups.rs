@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use moldau_broker::{Assignor, ConsumerGroupSettings};
+use moldau_broker::{Assignor, ConsumerGroupSettings, MigrationPolicy};
 
 use super::file::File;
 use super::within;
@@ -84,7 +84,19 @@ pub(super) fn parse(file: &File) -> Result<ConsumerGroupSettings, Problem> {
     if let Some(names) = &file.group_consumer_assignors {
         config.assignors = assignors(names)?;
     }
+    if let Some(name) = &file.group_consumer_migration_policy {
+        config.migration = migration(name)?;
+    }
     Ok(config)
+}
+
+fn migration(name: &At<String>) -> Result<MigrationPolicy, Problem> {
+    MigrationPolicy::named(name.value.trim()).ok_or_else(|| {
+        let names = MigrationPolicy::ALL.map(MigrationPolicy::name).join(", ");
+        let value = &name.value;
+        let text = format!("group.consumer.migration.policy: {value:?} must be one of {names}");
+        Problem::at(name, text)
+    })
 }
 
 fn assignors(names: &At<String>) -> Result<Vec<Assignor>, Problem> {

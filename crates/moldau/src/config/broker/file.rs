@@ -135,6 +135,9 @@ file! {
     "group.consumer.max.size" => group_consumer_max_size: usize,
     /// Assignors that members may ask for, the default first. Default `uniform,range`.
     "group.consumer.assignors" => group_consumer_assignors: String,
+    /// Which groups with members change their protocol: `disabled`, `downgrade`, `upgrade` or
+    /// `bidirectional`. Default `bidirectional`.
+    "group.consumer.migration.policy" => group_consumer_migration_policy: String,
     /// Milliseconds after which the topics of a regular expression are looked for again. Default
     /// 600000.
     "group.consumer.regex.refresh.interval.ms" => group_consumer_regex_refresh_interval_ms: u64,
