@@ -55,6 +55,8 @@ pub enum Scenario {
     Transactions,
     /// Groups of the consumer protocol: members come and go, static ones, patterns, configurations.
     ConsumerProtocol,
+    /// Groups that are rolled from the classic protocol to the consumer protocol and back.
+    Migration,
     /// Share groups: records are accepted, released, rejected, renewed; offsets.
     ShareGroups,
     /// Kafka Streams loses its local state and restores it from a changelog.
@@ -67,7 +69,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -80,6 +82,7 @@ impl Scenario {
         Self::Compacted,
         Self::Transactions,
         Self::ConsumerProtocol,
+        Self::Migration,
         Self::ShareGroups,
         Self::Streams,
         Self::StreamsExactlyOnce,
@@ -97,6 +100,7 @@ impl Scenario {
             Self::Compacted => "compacted",
             Self::Transactions => "transactions",
             Self::ConsumerProtocol => "kip-848",
+            Self::Migration => "migration",
             Self::ShareGroups => "kip-932",
             Self::Streams => "streams",
             Self::StreamsExactlyOnce => "streams-exactly-once",
@@ -113,9 +117,11 @@ impl Scenario {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
             Self::ConsumerProtocol => matches!(library, Library::Java | Library::Librdkafka),
-            Self::ShareGroups | Self::Streams | Self::StreamsExactlyOnce | Self::LargeTopic => {
-                library == Library::Java
-            }
+            Self::Migration
+            | Self::ShareGroups
+            | Self::Streams
+            | Self::StreamsExactlyOnce
+            | Self::LargeTopic => library == Library::Java,
             _ => true,
         }
     }

@@ -24,7 +24,7 @@ struct Arguments {
     program: Vec<String>,
 
     /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, kip-848,
-    /// kip-932, streams, streams-exactly-once, large-topic, or a family of tools.
+    /// migration, kip-932, streams, streams-exactly-once, large-topic, or a family of tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -113,6 +113,7 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
         [
             Scenario::Group,
             Scenario::ConsumerProtocol,
+            Scenario::Migration,
             Scenario::ShareGroups,
             Scenario::Compacted,
             Scenario::Streams,

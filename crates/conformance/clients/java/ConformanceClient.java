@@ -60,6 +60,7 @@ public final class ConformanceClient {
             case "admin" -> client.admin();
             case "offsets" -> client.offsets();
             case "kip-848" -> new ConsumerProtocol(client, args[2]).run();
+            case "migration" -> new Migration(client, args[2]).run();
             case "kip-932" -> new ShareGroups(client, args[2]).run();
             case "transactions" -> new Transactions(client, args[2]).run();
             case "compacted" -> new CompactedTopic(client, args[2]).run();
