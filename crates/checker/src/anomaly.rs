@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// An acknowledged record is missing although a client polled a later one.
+    /// An acknowledged record is missing although a client polled its offset or a later one.
     LostWrite,
     /// No client polled an acknowledged record: the last of its partition, or one whose offset is
     /// unknown.
@@ -76,7 +76,8 @@ impl Kind {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::LostWrite => {
-                "An acknowledged record is missing, although a client polled a later one."
+                "An acknowledged record is missing, although a client polled its offset or a later \
+                 one."
             }
             Self::Unseen => {
                 "No client polled an acknowledged record, the last of its partition or one whose \

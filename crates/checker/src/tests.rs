@@ -105,6 +105,13 @@ fn a_missing_record_before_a_polled_one_is_lost() {
     assert_eq!(lost.examples[0].operations, [0, 3]);
 }
 
+/// Another record has taken the offset.
+#[test]
+fn a_replaced_record_is_lost() {
+    let story = Story::default().alone(0, send(10, 0)).alone(0, send(11, 0)).whole(1, &[(0, 11)]);
+    assert_eq!(story.counts(), [(Kind::LostWrite, 1), (Kind::InconsistentOffset, 1)]);
+}
+
 #[test]
 fn a_missing_record_at_the_end_is_unseen() {
     let story = Story::default().alone(0, send(10, 0)).alone(0, send(11, 1)).whole(1, &[(0, 10)]);

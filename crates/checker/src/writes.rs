@@ -10,11 +10,8 @@ use crate::report::Report;
 pub(crate) fn find(index: &Index<'_>, report: &mut Report) {
     for (&partition, log) in &index.logs {
         inconsistent_offsets(index, partition, log, report);
-        if index.whole.contains(&partition) {
-            missing_records(index, partition, log, report);
-        }
     }
-    missing_values(index, report);
+    missing_records(index, report);
     duplicates(index, report);
     order_of_sends(index, report);
 }
@@ -42,53 +39,39 @@ fn inconsistent_offsets(
     }
 }
 
-/// Acknowledged records that no client polled: lost if a client polled a later one, else unseen.
-fn missing_records(
-    index: &Index<'_>,
-    partition: u32,
-    log: &BTreeMap<i64, Version>,
-    report: &mut Report,
-) {
-    let last_polled = log.iter().rfind(|(_, version)| !version.readers.is_empty());
-    for (&offset, version) in log.iter().filter(|(_, version)| version.readers.is_empty()) {
-        let Some(writer) = index.committed_writer(version) else { continue };
-        let later = last_polled.filter(|(last, _)| **last > offset);
+/// Acknowledged records that no client polled: lost if a client polled their offset or a later one,
+/// else unseen.
+fn missing_records(index: &Index<'_>, report: &mut Report) {
+    let polled: HashSet<u64> = index.reads().map(|read| read.seen.value).collect();
+    let is_missing = |value: u64, write: &Write| {
+        index.took_effect(write.operation)
+            && index.whole.contains(&write.partition)
+            && !polled.contains(&value)
+    };
+    let writes = index.writes.iter().map(|(value, write)| (*value, *write));
+    let mut missing: Vec<_> = writes.filter(|(value, write)| is_missing(*value, write)).collect();
+    missing.sort_unstable_by_key(|(value, write)| (write.partition, write.offset, *value));
+    for (value, write) in missing {
+        let later = last_polled(index, write.partition)
+            .filter(|(last, _)| write.offset.is_some_and(|offset| *last >= offset));
         let kind = if later.is_some() { Kind::LostWrite } else { Kind::Unseen };
         report.add(kind, || Anomaly {
             kind,
-            partition: Some(partition),
-            offsets: std::iter::once(offset).chain(later.map(|(last, _)| *last)).collect(),
-            value: version.values.first().copied(),
-            operations: std::iter::once(writer)
-                .chain(later.and_then(|(_, version)| version.readers.first().copied()))
+            partition: Some(write.partition),
+            offsets: write.offset.into_iter().chain(later.map(|(last, _)| last)).collect(),
+            value: Some(value),
+            operations: std::iter::once(write.operation)
+                .chain(later.map(|(_, reader)| reader))
                 .collect(),
             edges: Vec::new(),
         });
     }
 }
 
-/// Acknowledged records without a known offset that no client polled.
-fn missing_values(index: &Index<'_>, report: &mut Report) {
-    let polled: HashSet<u64> = index.reads().map(|read| read.seen.value).collect();
-    let is_missing = |value: &u64, write: &Write| {
-        write.offset.is_none()
-            && index.took_effect(write.operation)
-            && index.whole.contains(&write.partition)
-            && !polled.contains(value)
-    };
-    let writes = index.writes.iter().filter(|(value, write)| is_missing(value, write));
-    let mut missing: Vec<(u64, Write)> = writes.map(|(value, write)| (*value, *write)).collect();
-    missing.sort_unstable_by_key(|(value, _)| *value);
-    for (value, write) in missing {
-        report.add(Kind::Unseen, || Anomaly {
-            kind: Kind::Unseen,
-            partition: Some(write.partition),
-            offsets: Vec::new(),
-            value: Some(value),
-            operations: vec![write.operation],
-            edges: Vec::new(),
-        });
-    }
+/// The last offset of a partition that a client polled, and the operation that did.
+fn last_polled(index: &Index<'_>, partition: u32) -> Option<(i64, usize)> {
+    let mut log = index.logs.get(&partition)?.iter().rev();
+    log.find_map(|(offset, version)| Some((*offset, *version.readers.first()?)))
 }
 
 fn duplicates(index: &Index<'_>, report: &mut Report) {

@@ -78,14 +78,23 @@ pub enum Fault {
     Cut,
     /// A client ends in the middle of its work. Another takes its place.
     Client,
+    /// The broker is killed, its disk loses what was not synced, and it is started again.
+    Power,
+    /// The broker's disk refuses half of all requests for up to
+    /// [`STOP_MAX_MS`](Self::STOP_MAX_MS). Then power is lost.
+    Disk,
+    /// The broker's disk is slow for up to [`STOP_MAX_MS`](Self::STOP_MAX_MS).
+    Slow,
 }
 
 impl Fault {
     /// All, in the order of tables.
-    pub const ALL: [Self; 4] = [Self::Kill, Self::Stop, Self::Cut, Self::Client];
+    pub const ALL: [Self; 7] =
+        [Self::Kill, Self::Stop, Self::Cut, Self::Client, Self::Power, Self::Disk, Self::Slow];
 
-    /// Longest time for which the broker stands still: longer than clients wait for an answer, so
-    /// that they send requests again while the broker has yet to handle the first.
+    /// Longest time for which the broker stands still, or its disk fails or is slow: longer than
+    /// clients wait for an answer, so that they send requests again while the broker has yet to
+    /// handle the first.
     pub const STOP_MAX_MS: u64 = 5_000;
 
     /// What happened, as words of tables.
@@ -96,7 +105,16 @@ impl Fault {
             Self::Stop => "broker stopped",
             Self::Cut => "connections cut",
             Self::Client => "client ended",
+            Self::Power => "power lost",
+            Self::Disk => "disk failed, then power lost",
+            Self::Slow => "disk slow",
         }
+    }
+
+    /// Whether it needs a disk that can be told to fail.
+    #[must_use]
+    pub fn is_of_disk(self) -> bool {
+        matches!(self, Self::Power | Self::Disk | Self::Slow)
     }
 }
 

@@ -184,7 +184,16 @@ impl Process {
     /// # Errors
     /// [`Error::Machine`] when the operating system refuses.
     pub fn kill_and_restart(&mut self) -> Result<(), Error> {
+        self.kill_and_restart_after(|| ())
+    }
+
+    /// As [`Process::kill_and_restart`], with something that happens between both.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the operating system refuses.
+    pub fn kill_and_restart_after(&mut self, between: impl FnOnce()) -> Result<(), Error> {
         self.kill_all()?;
+        between();
         let output = File::options().append(true).open(&self.log);
         let writing = format!("writing {}", self.log.display());
         self.child = spawn(&self.spec, output.map_err(Error::machine(writing))?)?;

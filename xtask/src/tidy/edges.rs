@@ -25,9 +25,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("proxy", &["threads", "net", "protocol", "records"]),
     ("filters", &["net", "protocol", "records", "encryption", "proxy"]),
     ("checker", &[]),
+    ("disk", &[]),
     ("measure", &[]),
     ("load", &["client", "net", "protocol", "records", "measure"]),
-    ("lab", &["client", "net", "protocol", "records", "checker", "measure", "load"]),
+    ("lab", &["client", "net", "protocol", "records", "checker", "disk", "measure", "load"]),
     (
         "moldau",
         &[
@@ -43,6 +44,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "proxy",
             "filters",
             "checker",
+            "disk",
             "measure",
             "load",
             "lab",

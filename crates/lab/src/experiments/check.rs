@@ -1,5 +1,6 @@
 //! Does a cluster keep Kafka's promises under faults? Clients send, poll, commit and abort while
-//! processes are killed and stopped and connections are cut. The history of all of them is checked.
+//! processes are killed and stopped, connections are cut and disks fail. The history of all of them
+//! is checked.
 
 mod clients;
 mod ending;
@@ -7,6 +8,8 @@ mod nemesis;
 mod page;
 mod recorder;
 
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use moldau_checker::History;
 use moldau_client::{ClusterOptions, ConnectionOptions};
+use moldau_disk::LossyDisk;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -201,6 +205,8 @@ impl Plan {
 struct Scene {
     running: Running,
     relay: Option<Process>,
+    /// It must outlast the system.
+    disk: Option<LossyDisk>,
     faults: Vec<Fault>,
     notes: Vec<Check>,
     world: Arc<World>,
@@ -210,6 +216,11 @@ struct Scene {
 impl Scene {
     fn start(plan: &Plan) -> Result<Self, Error> {
         let Conditions { seed, .. } = plan.conditions;
+        let (mut faults, mut notes) = (plan.faults.clone(), Vec::new());
+        if plan.system.processes.is_empty() {
+            leave_out(&mut faults, &mut notes);
+        }
+        let disk = disk(plan, &mut faults, &mut notes)?;
         let running =
             Running::start(&plan.conditions, &plan.installations, &plan.name, &plan.system)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -240,11 +251,6 @@ impl Scene {
             clients_end: plan.faults.contains(&Fault::Client),
             is_over: AtomicBool::new(false),
         };
-        let mut faults = plan.faults.clone();
-        let mut notes = Vec::new();
-        if plan.system.processes.is_empty() {
-            leave_out(&mut faults, &mut notes, &plan.name);
-        }
         let relay = match faults.contains(&Fault::Cut) {
             true => relay(plan, &running, &runtime, &mut world)?,
             false => None,
@@ -253,14 +259,14 @@ impl Scene {
             notes.push(not_cut(&plan.name));
             faults.retain(|fault| *fault != Fault::Cut);
         }
-        Ok(Self { running, relay, faults, notes, world: Arc::new(world), runtime })
+        Ok(Self { running, relay, disk, faults, notes, world: Arc::new(world), runtime })
     }
 
     /// Clients and faults, until the time is up or the system does not come back, and all clients
     /// have ended.
     fn play(&mut self, plan: &Plan, tell: impl FnMut(Fault)) -> (Vec<Struck>, Result<(), Error>) {
         let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
-        let Self { running, relay, faults, notes, world, runtime } = self;
+        let Self { running, relay, disk, faults, notes, world, runtime } = self;
         let mut places = JoinSet::new();
         for place in 0..usize::from(plan.clients) {
             let occupied = clients::occupy(Arc::clone(world), place, random.fork());
@@ -268,7 +274,8 @@ impl Scene {
         }
         let from_outside: Vec<Fault> =
             faults.iter().copied().filter(|fault| *fault != Fault::Client).collect();
-        let targets = nemesis::Targets { system: &mut running.system, relay: relay.as_mut() };
+        let (system, relay, disk) = (&mut running.system, relay.as_mut(), disk.as_ref());
+        let targets = nemesis::Targets { system, relay, disk };
         let end = Instant::now() + plan.length;
         let is_gone = Notify::new();
         let ((mut struck, survived), ended) = thread::scope(|scope| {
@@ -302,7 +309,7 @@ impl Scene {
 
     /// Deletes the topic and ends the system; gives a note if one of them fails.
     fn end(self) -> Option<Check> {
-        let Self { running, world, .. } = self;
+        let Self { running, world, disk: _disk, .. } = self;
         let deleted = running.path.control.delete_topic(&world.topic);
         deleted.and_then(|()| running.stop()).err().map(|error| Check {
             name: "removal of the topic and end of the system".into(),
@@ -334,18 +341,62 @@ fn relay(
     Ok(Some(relay))
 }
 
+/// A disk for the data of the broker, if it is to fail and can be mounted.
+fn disk(
+    plan: &Plan,
+    faults: &mut Vec<Fault>,
+    notes: &mut Vec<Check>,
+) -> Result<Option<LossyDisk>, Error> {
+    if !faults.iter().any(|fault| fault.is_of_disk()) {
+        return Ok(None);
+    }
+    let Some(data) = plan.system.data_directory() else {
+        let reason = "the broker keeps its data in no directory ${dir}/data";
+        without(faults, notes, Fault::is_of_disk, reason);
+        return Ok(None);
+    };
+    let place = plan.conditions.work_directory.join("disk");
+    let data = plan.conditions.directory(&plan.name)?.join(data);
+    let making = || Error::machine(format!("making {}", data.display()));
+    fs::create_dir_all(&place).map_err(making())?;
+    match LossyDisk::mount(&place, plan.conditions.seed) {
+        Ok(disk) => {
+            data.parent().map_or(Ok(()), fs::create_dir_all).map_err(making())?;
+            symlink(&place, &data).map_err(making())?;
+            Ok(Some(disk))
+        }
+        Err(error) => {
+            without(faults, notes, Fault::is_of_disk, &error.to_string());
+            Ok(None)
+        }
+    }
+}
+
 /// Takes out the faults of processes that the laboratory did not start.
-fn leave_out(faults: &mut Vec<Fault>, notes: &mut Vec<Check>, system: &str) {
-    let of_process = |fault: &Fault| matches!(fault, Fault::Kill | Fault::Stop);
-    if faults.iter().any(of_process) {
+fn leave_out(faults: &mut Vec<Fault>, notes: &mut Vec<Check>) {
+    let of_process =
+        |fault: Fault| matches!(fault, Fault::Kill | Fault::Stop) || fault.is_of_disk();
+    let reason = "the laboratory starts no process of this system";
+    without(faults, notes, of_process, reason);
+}
+
+/// Takes out some faults, and notes why.
+fn without(
+    faults: &mut Vec<Fault>,
+    notes: &mut Vec<Check>,
+    are_left_out: impl Fn(Fault) -> bool,
+    reason: &str,
+) {
+    let left_out: Vec<Fault> = faults.extract_if(.., |fault| are_left_out(*fault)).collect();
+    if !left_out.is_empty() {
+        let names = left_out.iter().map(|fault| fault.name()).collect::<Vec<_>>().join("; ");
         notes.push(Check {
-            name: format!("kills and stops of {system}"),
+            name: format!("faults: {names}"),
             passed: false,
             weight: Weight::Note,
-            found: "left out: the laboratory starts no process of this system".into(),
+            found: format!("left out: {reason}"),
             demanded: "struck".into(),
         });
-        faults.retain(|fault| !of_process(fault));
     }
 }
 

@@ -18,7 +18,7 @@ mod told;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use moldau_client::Security;
@@ -31,6 +31,9 @@ use moldau_measure::Error;
 
 /// Role of the processes that keep records.
 const BROKER_ROLE: &str = "broker";
+
+/// Where the broker of a system keeps its data, if it may fail.
+const DATA_DIRECTORY: &str = "${dir}/data";
 
 /// Most processes of a system: three brokers with a proxy before each, and some to spare.
 const PROCESSES_MAX: usize = 8;
@@ -282,6 +285,16 @@ impl SystemFile {
         ]
         .into_iter()
         .find_map(|(found, name, words)| (found.is_none() && self.needs(name)).then_some(words))
+    }
+
+    /// The directory below that of the system in which its first broker keeps its data, if its
+    /// file says so.
+    #[must_use]
+    pub fn data_directory(&self) -> Option<PathBuf> {
+        let broker = self.processes.iter().find(|process| process.role == BROKER_ROLE)?;
+        let texts = broker.files.values().chain(&broker.command);
+        let is_there = texts.into_iter().any(|text| text.contains(DATA_DIRECTORY));
+        is_there.then(|| Path::new(&broker.name).join("data"))
     }
 
     /// Whether any text holds this variable.

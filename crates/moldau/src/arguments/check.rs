@@ -61,4 +61,10 @@ pub(crate) enum FaultChoice {
     Cut,
     /// A client ends in the middle of its work.
     Client,
+    /// The broker is killed, and its disk loses what was not synced.
+    Power,
+    /// The broker's disk fails for up to five seconds, then power is lost.
+    Disk,
+    /// The broker's disk is slow for up to five seconds.
+    Slow,
 }

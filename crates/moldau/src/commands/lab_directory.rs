@@ -39,6 +39,7 @@ impl WorkDirectory {
             IS_ENDING.store(true, Ordering::SeqCst);
             refuse_topics();
             kill_started();
+            moldau_disk::unmount_all();
             // What is on its way out may still write there; the second time tells what remains.
             let _ = std::fs::remove_dir_all(&doomed);
             kill_started();

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
+#[cfg(feature = "lossy-disk")]
+use moldau_checker::Kind;
 use moldau_checker::{Action, History, Outcome};
 use moldau_client::Admin;
 use moldau_lab::check::{CheckRecord, Fault};
@@ -160,6 +162,25 @@ fn a_broker_that_does_not_come_back_is_a_finding_and_its_history_is_kept() {
     let kept = History::read(std::io::BufReader::new(std::fs::File::open(kept).unwrap())).unwrap();
     let found = record(&result.experiment);
     assert!(!kept.operations.is_empty() && found.strikes(Fault::Kill) == 1, "{found:?}");
+}
+
+/// A broker that does not flush what it acknowledges.
+#[cfg(feature = "lossy-disk")]
+#[test]
+fn records_that_were_not_flushed_are_lost_with_the_power() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut plan = Plan { faults: vec![Fault::Power], ..plan(directory.path()) };
+    // One loss of power in four spares everything.
+    plan.length = Duration::from_secs(16);
+    let command = &mut plan.system.processes.first_mut().unwrap().command;
+    command.extend(["--durability", "os"].map(str::to_owned));
+    let (result, _) = run(&plan, &mut Silent, &mut |_, _| Ok(())).unwrap();
+    let found = record(&result.experiment);
+    assert_eq!(result.verdict, Verdict::RecordsLost, "{:#?}", result.checks);
+    assert!(found.strikes(Fault::Power) > 0, "{found:?}");
+    // If a client has polled a record before it was lost, another value at its offset shows the loss.
+    let signs = [Kind::LostWrite, Kind::InconsistentOffset].map(|kind| found.report.count(kind));
+    assert!(signs.iter().any(|count| *count > 0), "{found:?}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use moldau_disk::{Health, LossyDisk};
+
 use super::recorder::Recorder;
 use crate::check::{Fault, Struck};
 use crate::systems::{Process, RunningSystem};
@@ -14,11 +16,16 @@ const GAP_MS: std::ops::Range<u64> = 500..4_000;
 /// Shortest time for which the broker stands still, ms.
 const STOP_MIN_MS: u64 = 100;
 
+/// Requests that a slow disk answers in its time.
+const SLOW_REQUESTS: u32 = 100;
+
 /// What can be struck.
 pub(super) struct Targets<'a> {
     pub(super) system: &'a mut RunningSystem,
     /// What carries all connections.
     pub(super) relay: Option<&'a mut Process>,
+    /// Where the broker keeps its data.
+    pub(super) disk: Option<&'a LossyDisk>,
 }
 
 /// Strikes at random times until `end`, and leaves everything running. Says of each fault that it
@@ -54,10 +61,11 @@ pub(super) fn harass(
 impl Targets<'_> {
     fn strike(&mut self, fault: Fault, stop: Duration) -> Result<(), Error> {
         match fault {
-            Fault::Kill => {
-                self.system.broker_mut()?.kill_and_restart()?;
-                self.system.wait_until_ready()
-            }
+            Fault::Kill => self.kill(|| ()),
+            Fault::Power | Fault::Disk | Fault::Slow => match self.disk {
+                Some(disk) => self.strike_disk(disk, fault, stop),
+                None => Ok(()),
+            },
             Fault::Stop => {
                 let broker = self.system.broker_mut()?;
                 broker.suspend()?;
@@ -74,5 +82,28 @@ impl Targets<'_> {
             // Clients end by themselves.
             Fault::Client => Ok(()),
         }
+    }
+
+    fn strike_disk(&mut self, disk: &LossyDisk, fault: Fault, stop: Duration) -> Result<(), Error> {
+        let health = match fault {
+            Fault::Disk => Health::Failing,
+            Fault::Slow => Health::Slow(stop / SLOW_REQUESTS),
+            _ => Health::Sound,
+        };
+        if health != Health::Sound {
+            disk.set_health(health);
+            thread::sleep(stop);
+            disk.set_health(Health::Sound);
+        }
+        if fault == Fault::Slow {
+            return Ok(());
+        }
+        self.kill(|| disk.lose_power())
+    }
+
+    /// Kills the broker, and starts it again after something has happened.
+    fn kill(&mut self, between: impl FnOnce()) -> Result<(), Error> {
+        self.system.broker_mut()?.kill_and_restart_after(between)?;
+        self.system.wait_until_ready()
     }
 }

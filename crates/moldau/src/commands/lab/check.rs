@@ -79,6 +79,9 @@ fn faults(chosen: Option<&[FaultChoice]>) -> Vec<Fault> {
         FaultChoice::Stop => Some(Fault::Stop),
         FaultChoice::Cut => Some(Fault::Cut),
         FaultChoice::Client => Some(Fault::Client),
+        FaultChoice::Power => Some(Fault::Power),
+        FaultChoice::Disk => Some(Fault::Disk),
+        FaultChoice::Slow => Some(Fault::Slow),
     };
     match chosen {
         Some(chosen) => chosen.iter().filter_map(fault).collect(),

@@ -130,6 +130,23 @@ impl Ground for TempDir {
     fn lose_power(&self) {}
 }
 
+#[cfg(feature = "lossy-disk")]
+impl Ground for moldau_disk::LossyDisk {
+    fn data_dir(&self) -> PathBuf {
+        self.place().join("data")
+    }
+
+    fn kill_at_step(&self, process: u32, step: u64) -> bool {
+        let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+        self.kill_at_step(process.expect("a process id"), step);
+        true
+    }
+
+    fn lose_power(&self) {
+        self.lose_power();
+    }
+}
+
 /// A data directory and the address of its brokers.
 struct Host<'a> {
     ground: &'a dyn Ground,

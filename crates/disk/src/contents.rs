@@ -1,129 +1,56 @@
-//! A file system that loses what was not synced, under the binary that users run.
-//!
-//! It lies in memory, mounted with FUSE. Every write, resize and name change counts as a step; the
-//! broker is killed at a step that the seed gives, before that step is done. After its end power
-//! is lost: each file keeps its last synced contents and, by the seed, all, none, the first or any
-//! of the later writes, of which some are torn into sectors of 512 bytes. Each directory keeps its
-//! last synced names and all, none, the first or any of the later changes, renames as a whole.
-//!
-//! This shows that acknowledged data does not depend on what the page cache or the file system
-//! would have written later: a missing sync of a file or directory, a rename before the contents
-//! are synced, a torn or reordered write.
-//!
-//! It does not show what a disk does that acknowledges a sync and loses it, flips bits, or damages
-//! sectors that were not written; the simulation of storage covers damage. Reads never fail and
-//! space is without end here. What goes through the kernel's page cache on a real file system goes
-//! straight to the disk here, so the order of writes is that of the calls.
-
-mod mount;
+//! Files and directories: what they hold, what is synced of it, and what survives a loss of power.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::time::Duration;
 
-use fuser::{BackgroundSession, Errno};
+use fuser::Errno;
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 
-use super::lives::Ground;
+use crate::{Health, Losses};
 
 /// What the kernel reads and writes at once, of which blocks of zeros take no memory.
-const BLOCK: usize = 4096;
+pub(crate) const BLOCK: usize = 4096;
 const ZEROS: [u8; BLOCK] = [0; BLOCK];
 
 /// What a disk writes as a whole.
-const SECTOR: usize = 512;
+pub(crate) const SECTOR: usize = 512;
 
-const ROOT: u64 = 1;
-
-/// What was lost with the power.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Losses {
-    pub(super) writes: u64,
-    pub(super) torn: u64,
-    pub(super) names: u64,
-}
-
-impl Losses {
-    pub(super) fn add(&mut self, other: Self) {
-        self.writes += other.writes;
-        self.torn += other.torn;
-        self.names += other.names;
-    }
-}
-
-/// The disk, mounted until it is dropped.
-pub(super) struct LossyDisk {
-    state: Arc<Mutex<State>>,
-    // Dropped before its directory.
-    _session: BackgroundSession,
-    dir: TempDir,
-}
-
-impl LossyDisk {
-    pub(super) fn mount(seed: u64) -> Self {
-        let state = Arc::new(Mutex::new(State::new(seed)));
-        let dir = tempfile::tempdir().unwrap();
-        let session = mount::mount(dir.path(), Arc::clone(&state));
-        let session = session.expect("/dev/fuse is there, and root or fusermount3 may mount");
-        Self { state, _session: session, dir }
-    }
-
-    pub(super) fn losses(&self) -> Losses {
-        self.state().losses
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic under the lock")
-    }
-}
-
-impl Ground for LossyDisk {
-    fn data_dir(&self) -> PathBuf {
-        Path::new(self.dir.path()).join("data")
-    }
-
-    fn kill_at_step(&self, process: u32, step: u64) -> bool {
-        let process = i32::try_from(process).ok().and_then(Pid::from_raw).expect("a process id");
-        self.state().kill = Some((step, process));
-        true
-    }
-
-    fn lose_power(&self) {
-        self.state().lose_power();
-    }
-}
+pub(crate) const ROOT: u64 = 1;
 
 /// Files and directories by their numbers.
-struct State {
+#[derive(Debug)]
+pub(crate) struct State {
     random: fastrand::Rng,
-    nodes: BTreeMap<u64, Node>,
+    pub(crate) nodes: BTreeMap<u64, Node>,
     /// No number is used twice, as the kernel may still know it.
     next_node: u64,
     /// The process to kill, and the steps before that.
-    kill: Option<(u64, Pid)>,
+    pub(crate) kill: Option<(u64, Pid)>,
     /// From the kill to the loss of power, nothing changes.
     is_dead: bool,
-    losses: Losses,
+    pub(crate) losses: Losses,
+    pub(crate) health: Health,
 }
 
-enum Node {
+#[derive(Debug)]
+pub(crate) enum Node {
     File(File),
     Directory(Directory),
 }
 
-#[derive(Default)]
-struct File {
-    now: Contents,
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    pub(crate) now: Contents,
     synced: Contents,
     /// In the order in which they were made.
     unsynced: Vec<Change>,
 }
 
-#[derive(Default)]
-struct Directory {
-    now: BTreeMap<OsString, u64>,
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    pub(crate) now: BTreeMap<OsString, u64>,
     synced: BTreeMap<OsString, u64>,
     unsynced: Vec<NameChange>,
 }
@@ -131,15 +58,16 @@ struct Directory {
 /// Names and the nodes that they get; a rename changes two at once.
 type NameChange = Vec<(OsString, Option<u64>)>;
 
-enum Change {
+#[derive(Debug)]
+pub(crate) enum Change {
     Write { at: u64, bytes: Vec<u8> },
     Grow(u64),
     Cut(u64),
 }
 
-#[derive(Clone, Default)]
-struct Contents {
-    len: u64,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) len: u64,
     /// Those that are absent are zeros.
     blocks: BTreeMap<u64, Arc<[u8; BLOCK]>>,
 }
@@ -186,7 +114,7 @@ impl Fate {
 }
 
 impl State {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             random: fastrand::Rng::with_seed(seed),
             nodes: BTreeMap::from([(ROOT, Node::Directory(Directory::default()))]),
@@ -194,6 +122,7 @@ impl State {
             kill: None,
             is_dead: false,
             losses: Losses::default(),
+            health: Health::default(),
         }
     }
 
@@ -209,10 +138,29 @@ impl State {
             Some((steps, _)) => *steps -= 1,
             None => {}
         }
-        if self.is_dead { Err(Errno::EIO) } else { Ok(()) }
+        if self.is_dead { Err(Errno::EIO) } else { self.fail() }
     }
 
-    fn file(&mut self, node: u64) -> Result<&mut File, Errno> {
+    /// Refuses what a failing disk does not do.
+    fn fail(&mut self) -> Result<(), Errno> {
+        let is_refused = self.health == Health::Failing && self.random.bool();
+        if is_refused { Err(Errno::EIO) } else { Ok(()) }
+    }
+
+    /// How long the disk takes for a request.
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        match self.health {
+            Health::Slow(delay) => Some(delay),
+            Health::Sound | Health::Failing => None,
+        }
+    }
+
+    pub(crate) fn read(&mut self, node: u64, at: u64, bytes: usize) -> Result<Vec<u8>, Errno> {
+        self.fail()?;
+        Ok(self.file(node)?.now.read(at, bytes))
+    }
+
+    pub(crate) fn file(&mut self, node: u64) -> Result<&mut File, Errno> {
         match self.nodes.get_mut(&node) {
             Some(Node::File(file)) => Ok(file),
             Some(Node::Directory(_)) => Err(Errno::EISDIR),
@@ -220,7 +168,7 @@ impl State {
         }
     }
 
-    fn directory(&mut self, node: u64) -> Result<&mut Directory, Errno> {
+    pub(crate) fn directory(&mut self, node: u64) -> Result<&mut Directory, Errno> {
         match self.nodes.get_mut(&node) {
             Some(Node::Directory(directory)) => Ok(directory),
             Some(Node::File(_)) => Err(Errno::ENOTDIR),
@@ -228,11 +176,11 @@ impl State {
         }
     }
 
-    fn find(&mut self, parent: u64, name: &OsStr) -> Result<u64, Errno> {
+    pub(crate) fn find(&mut self, parent: u64, name: &OsStr) -> Result<u64, Errno> {
         self.directory(parent)?.now.get(name).copied().ok_or(Errno::ENOENT)
     }
 
-    fn make(&mut self, parent: u64, name: &OsStr, node: Node) -> Result<u64, Errno> {
+    pub(crate) fn make(&mut self, parent: u64, name: &OsStr, node: Node) -> Result<u64, Errno> {
         self.step()?;
         let number = self.next_node;
         self.directory(parent)?.change(vec![(name.to_owned(), Some(number))]);
@@ -241,15 +189,23 @@ impl State {
         Ok(number)
     }
 
-    fn remove(&mut self, parent: u64, name: &OsStr) -> Result<(), Errno> {
+    pub(crate) fn remove(&mut self, parent: u64, name: &OsStr) -> Result<(), Errno> {
         self.step()?;
         self.find(parent, name)?;
         self.directory(parent)?.change(vec![(name.to_owned(), None)]);
         Ok(())
     }
 
+    pub(crate) fn remove_directory(&mut self, parent: u64, name: &OsStr) -> Result<(), Errno> {
+        let node = self.find(parent, name)?;
+        match self.directory(node)?.now.is_empty() {
+            true => self.remove(parent, name),
+            false => Err(Errno::ENOTEMPTY),
+        }
+    }
+
     /// Within a directory: nothing else is asked for.
-    fn rename(&mut self, parent: u64, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+    pub(crate) fn rename(&mut self, parent: u64, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
         self.step()?;
         let node = self.find(parent, from)?;
         let change = vec![(from.to_owned(), None), (to.to_owned(), Some(node))];
@@ -257,7 +213,7 @@ impl State {
         Ok(())
     }
 
-    fn change(&mut self, node: u64, change: Change) -> Result<(), Errno> {
+    pub(crate) fn change(&mut self, node: u64, change: Change) -> Result<(), Errno> {
         self.step()?;
         let file = self.file(node)?;
         file.now.apply(&change);
@@ -266,7 +222,7 @@ impl State {
     }
 
     /// What is synced survives from here on.
-    fn sync(&mut self, node: u64) -> Result<(), Errno> {
+    pub(crate) fn sync(&mut self, node: u64) -> Result<(), Errno> {
         self.step()?;
         match self.nodes.get_mut(&node).ok_or(Errno::ENOENT)? {
             Node::File(file) => {
@@ -282,7 +238,7 @@ impl State {
         Ok(())
     }
 
-    fn lose_power(&mut self) {
+    pub(crate) fn lose_power(&mut self) {
         (self.is_dead, self.kill) = (false, None);
         for node in self.nodes.values_mut() {
             match node {
@@ -397,7 +353,7 @@ impl Contents {
         self.len = len;
     }
 
-    fn read(&self, at: u64, bytes: usize) -> Vec<u8> {
+    pub(crate) fn read(&self, at: u64, bytes: usize) -> Vec<u8> {
         let end = self.len.min(at.saturating_add(bytes as u64));
         let mut out = Vec::with_capacity(bytes);
         let mut position = at;
@@ -417,6 +373,3 @@ fn place(position: u64) -> (u64, usize) {
     let start = position % BLOCK as u64;
     (position / BLOCK as u64, usize::try_from(start).expect("less than a block"))
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,16 +4,18 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
     BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem,
-    FopenFlags, Generation, INodeNo, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr,
-    ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs,
-    ReplyWrite, Request, TimeOrNow, WriteFlags,
+    FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::{BLOCK, Change, Directory, File, Node, ROOT, SECTOR, State};
+use crate::contents::{BLOCK, Change, Directory, File, Node, ROOT, SECTOR, State};
+use crate::lock;
 
 const KEPT: Duration = Duration::ZERO;
 
@@ -29,8 +31,13 @@ pub(super) fn mount(path: &Path, state: Arc<Mutex<State>>) -> io::Result<Backgro
 struct Mounted(Arc<Mutex<State>>);
 
 impl Mounted {
+    /// What the disk holds, once it has taken its time.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("no panic under the lock")
+        let delay = lock(&self.0).delay();
+        if let Some(delay) = delay {
+            thread::sleep(delay);
+        }
+        lock(&self.0)
     }
 }
 
@@ -74,6 +81,18 @@ fn answer_entry(result: Result<FileAttr, Errno>, reply: ReplyEntry) {
 }
 
 impl Filesystem for Mounted {
+    /// Processes may map files, as brokers on the JVM do with their indexes.
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // A kernel before 6.6 does not know this, and refuses to map.
+        let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
+        Ok(())
+    }
+
+    /// Files have no attributes beside those of [`attributes`].
+    fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let mut state = self.state();
         let found = state.find(parent.0, name).and_then(|node| attributes(&state, node));
@@ -159,6 +178,10 @@ impl Filesystem for Mounted {
         answer(self.state().remove(parent.0, name), reply);
     }
 
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.state().remove_directory(parent.0, name), reply);
+    }
+
     fn rename(
         &self,
         _: &Request,
@@ -187,8 +210,8 @@ impl Filesystem for Mounted {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.state().file(node.0) {
-            Ok(file) => reply.data(&file.now.read(at, bytes as usize)),
+        match self.state().read(node.0, at, bytes as usize) {
+            Ok(read) => reply.data(&read),
             Err(error) => reply.error(error),
         }
     }
@@ -229,7 +252,7 @@ impl Filesystem for Mounted {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        reply.ok();
+        answer(Ok(()), reply);
     }
 
     fn fsync(&self, _: &Request, node: INodeNo, _: FileHandle, _data: bool, reply: ReplyEmpty) {
@@ -264,6 +287,7 @@ impl Filesystem for Mounted {
                 break;
             }
         }
+        // This ends the list of names; it returns nothing.
         reply.ok();
     }
 

@@ -1,18 +1,22 @@
 //! What the disk keeps and what it loses, through the mount.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileExt;
 
 use super::*;
+use crate::contents::{BLOCK, SECTOR};
 
 /// What becomes of a world under many seeds.
 fn outcomes<T: Ord>(make: impl Fn(&Path), look: impl Fn(&Path) -> T) -> BTreeSet<T> {
     let after = |seed| {
-        let disk = LossyDisk::mount(seed);
-        make(disk.dir.path());
+        let place = tempfile::tempdir().unwrap();
+        let disk = LossyDisk::mount(place.path(), seed).unwrap();
+        make(disk.place());
         disk.lose_power();
-        look(disk.dir.path())
+        look(disk.place())
     };
     (0..40).map(after).collect()
 }
@@ -65,8 +69,9 @@ fn lossy_disk_may_lose_unsynced_data_partly() {
 
 #[test]
 fn lossy_disk_keeps_file_lengths_and_zeros() {
-    let disk = LossyDisk::mount(1);
-    let path = disk.dir.path().join("a");
+    let place = tempfile::tempdir().unwrap();
+    let disk = LossyDisk::mount(place.path(), 1).unwrap();
+    let path = disk.place().join("a");
     let file = fs::File::create_new(&path).unwrap();
     file.write_all_at(b"end", 10_000).unwrap();
     assert_eq!(fs::read(&path).unwrap(), [&[0; 10_000][..], b"end"].concat());
@@ -75,5 +80,41 @@ fn lossy_disk_keeps_file_lengths_and_zeros() {
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 5).unwrap();
     assert_eq!(fs::read(&path).unwrap(), [&[0; 10_000][..], b"e\0\0"].concat());
     fs::remove_file(&path).unwrap();
-    assert_eq!(fs::read_dir(disk.dir.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(disk.place()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_failing_disk_refuses_some_of_everything_until_it_is_sound() {
+    let place = tempfile::tempdir().unwrap();
+    let disk = LossyDisk::mount(place.path(), 1).unwrap();
+    let path = disk.place().join("a");
+    let file = fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.write_all_at(b"kept", 0).unwrap();
+    disk.set_health(Health::Failing);
+    let refused = |work: &dyn Fn() -> io::Result<()>| {
+        let errors = (0..64).filter_map(|_| work().err());
+        let codes: Vec<_> = errors.map(|error| error.raw_os_error()).collect();
+        let eio = Some(rustix::io::Errno::IO.raw_os_error());
+        assert!(codes.len() > 8 && codes.len() < 56, "{codes:?}");
+        assert!(codes.iter().all(|code| *code == eio), "{codes:?}");
+    };
+    refused(&|| file.read_exact_at(&mut [0; 4], 0));
+    refused(&|| file.write_all_at(b"more", 4));
+    refused(&|| file.sync_all());
+    disk.set_health(Health::Sound);
+    file.sync_all().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"keptmore");
+}
+
+#[test]
+fn a_slow_disk_takes_its_time_for_each_request() {
+    let place = tempfile::tempdir().unwrap();
+    let disk = LossyDisk::mount(place.path(), 1).unwrap();
+    let file = fs::File::create(disk.place().join("a")).unwrap();
+    let delay = Duration::from_millis(20);
+    disk.set_health(Health::Slow(delay));
+    let started = std::time::Instant::now();
+    file.write_all_at(b"slow", 0).unwrap();
+    file.sync_all().unwrap();
+    assert!(started.elapsed() >= 2 * delay);
 }
