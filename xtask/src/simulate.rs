@@ -21,6 +21,8 @@ pub(crate) enum Subject {
     ShareGroups,
     /// Deliveries of share groups.
     SharePartitions,
+    /// Streams groups.
+    StreamsGroups,
 }
 
 /// Which seeds, and for how long.
@@ -77,9 +79,10 @@ impl Subject {
     fn tests(self) -> Command {
         let package = match self {
             Self::Storage => "moldau-storage",
-            Self::ConsumerGroups | Self::ShareGroups | Self::SharePartitions => {
-                "moldau-coordinator"
-            }
+            Self::ConsumerGroups
+            | Self::ShareGroups
+            | Self::SharePartitions
+            | Self::StreamsGroups => "moldau-coordinator",
         };
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(workspace::root());
@@ -93,6 +96,7 @@ impl Subject {
             Self::Storage => "storage_keeps_its_guarantees_under_disk_faults",
             Self::ConsumerGroups => "random_lives_keep_the_promises_of_the_consumer_protocol",
             Self::ShareGroups => "random_lives_keep_the_promises_of_share_groups",
+            Self::StreamsGroups => "random_lives_keep_the_promises_of_streams_groups",
             Self::SharePartitions => "random_consumers_share_a_partition_without_losing_records",
         }
     }

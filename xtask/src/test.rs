@@ -256,7 +256,8 @@ fn long_simulations() -> Result<Count> {
     simulate::run(&of(Subject::ConsumerGroups, FULL_GROUP_SEEDS))?;
     simulate::run(&of(Subject::ShareGroups, FULL_GROUP_SEEDS))?;
     simulate::run(&of(Subject::SharePartitions, FULL_GROUP_SEEDS))?;
-    Ok(Count { passed: 4, ..Count::default() })
+    simulate::run(&of(Subject::StreamsGroups, FULL_GROUP_SEEDS))?;
+    Ok(Count { passed: 5, ..Count::default() })
 }
 
 fn documentation() -> Result<Count> {

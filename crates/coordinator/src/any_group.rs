@@ -11,6 +11,7 @@ use crate::reply::{GroupState, GroupType, ListedGroup, Reply};
 use crate::request::{OffsetCommitRequest, OffsetDeleteRequest, Token};
 use crate::share::ShareGroup;
 use crate::step::Step;
+use crate::streams::StreamsGroup;
 use crate::topics::Topics;
 
 /// Protocol type of a group whose members read topics.
@@ -19,11 +20,15 @@ const CONSUMER_PROTOCOL_TYPE: &str = "consumer";
 /// Protocol type of a share group.
 const SHARE_PROTOCOL_TYPE: &str = "share";
 
+/// Protocol type of a streams group.
+const STREAMS_PROTOCOL_TYPE: &str = "streams";
+
 #[derive(Debug)]
 pub(crate) enum AnyGroup {
     Classic(Group),
     Consumer(ConsumerGroup),
     Share(ShareGroup),
+    Streams(Box<StreamsGroup>),
 }
 
 impl AnyGroup {
@@ -36,6 +41,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => Some(&group.offsets),
             Self::Consumer(group) => Some(&group.offsets),
+            Self::Streams(group) => Some(&group.offsets),
             Self::Share(_) => None,
         }
     }
@@ -44,6 +50,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => Some(&mut group.offsets),
             Self::Consumer(group) => Some(&mut group.offsets),
+            Self::Streams(group) => Some(&mut group.offsets),
             Self::Share(_) => None,
         }
     }
@@ -109,11 +116,25 @@ impl AnyGroup {
         }
     }
 
+    /// The group as a streams group. A classic one becomes it, and keeps its offsets.
+    pub(crate) fn as_streams(&mut self, id: &str) -> &mut StreamsGroup {
+        if !matches!(self, Self::Streams(_)) {
+            let mut streams = Box::new(StreamsGroup::new(id.to_owned()));
+            streams.offsets = self.offsets_mut().map(std::mem::take).unwrap_or_default();
+            *self = Self::Streams(streams);
+        }
+        match self {
+            Self::Streams(group) => group,
+            _ => unreachable!("it was turned into a streams group"),
+        }
+    }
+
     pub(crate) fn deadline(&self) -> Option<i64> {
         match self {
             Self::Classic(group) => group.deadline(),
             Self::Consumer(group) => group.deadline(),
             Self::Share(group) => group.deadline(),
+            Self::Streams(group) => group.deadline(),
         }
     }
 
@@ -122,6 +143,7 @@ impl AnyGroup {
             Self::Classic(group) => group.is_blank(),
             Self::Consumer(group) => group.is_blank(),
             Self::Share(group) => group.is_blank(),
+            Self::Streams(group) => group.is_blank(),
         }
     }
 
@@ -130,6 +152,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.is_unused(),
             Self::Consumer(group) => group.is_unused(),
+            Self::Streams(group) => group.is_unused(),
             Self::Share(_) => false,
         }
     }
@@ -139,6 +162,7 @@ impl AnyGroup {
             Self::Classic(group) => group.is_consistent(),
             Self::Consumer(group) => group.is_consistent(),
             Self::Share(group) => group.is_consistent(),
+            Self::Streams(group) => group.is_consistent(),
         }
     }
 
@@ -148,6 +172,7 @@ impl AnyGroup {
             Self::Classic(group) => group.is_deletable(),
             Self::Consumer(group) => group.members() == 0,
             Self::Share(group) => group.members() == 0,
+            Self::Streams(group) => group.members() == 0,
         }
     }
 
@@ -156,6 +181,7 @@ impl AnyGroup {
             Self::Classic(_) => GroupType::Classic,
             Self::Consumer(_) => GroupType::Consumer,
             Self::Share(_) => GroupType::Share,
+            Self::Streams(_) => GroupType::Streams,
         }
     }
 
@@ -164,6 +190,7 @@ impl AnyGroup {
             Self::Classic(group) => group.members(),
             Self::Consumer(group) => group.members(),
             Self::Share(group) => group.members(),
+            Self::Streams(group) => group.members(),
         }
     }
 
@@ -172,6 +199,7 @@ impl AnyGroup {
             Self::Classic(group) => group.state(),
             Self::Consumer(group) => group.state(),
             Self::Share(group) => group.state(),
+            Self::Streams(group) => group.state(),
         }
     }
 
@@ -180,6 +208,7 @@ impl AnyGroup {
             Self::Classic(group) => group.protocol_type(),
             Self::Consumer(_) => CONSUMER_PROTOCOL_TYPE,
             Self::Share(_) => SHARE_PROTOCOL_TYPE,
+            Self::Streams(_) => STREAMS_PROTOCOL_TYPE,
         };
         ListedGroup {
             group_id: id.to_owned(),
@@ -198,6 +227,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.offset_commit(step, request, token),
             Self::Consumer(group) => group.offset_commit(step, request, token),
+            Self::Streams(group) => group.offset_commit(step, request, token),
             Self::Share(_) => {
                 let error = ErrorCode::GroupIdNotFound;
                 let refused = request.topics.iter().map(|topic| refuse_commit(topic, error));
@@ -215,6 +245,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.offset_delete(step, request, token),
             Self::Consumer(group) => group.offset_delete(step, request, token),
+            Self::Streams(group) => group.offset_delete(step, request, token),
             Self::Share(_) => {
                 step.reply(token, Reply::OffsetDelete(Err(ErrorCode::GroupIdNotFound)));
             }
@@ -226,6 +257,7 @@ impl AnyGroup {
         match self {
             Self::Classic(_) | Self::Share(_) => Ok(()),
             Self::Consumer(group) => group.check_fetch(member_id, epoch),
+            Self::Streams(group) => group.check_fetch(member_id, epoch),
         }
     }
 
@@ -234,6 +266,7 @@ impl AnyGroup {
             Self::Classic(group) => group.expire(step),
             Self::Consumer(group) => group.expire(step),
             Self::Share(group) => group.expire(step),
+            Self::Streams(group) => group.expire(step),
         }
     }
 
@@ -241,6 +274,7 @@ impl AnyGroup {
         match self {
             Self::Classic(group) => group.expire_offsets(step),
             Self::Consumer(group) => group.expire_offsets(step),
+            Self::Streams(group) => group.expire_offsets(step),
             Self::Share(_) => {}
         }
     }
@@ -250,6 +284,7 @@ impl AnyGroup {
             Self::Classic(group) => group.recover(step),
             Self::Consumer(group) => group.recover(step),
             Self::Share(group) => group.recover(step),
+            Self::Streams(group) => group.recover(step),
         }
     }
 
@@ -258,6 +293,7 @@ impl AnyGroup {
             Self::Classic(group) => Box::new(group.snapshot()),
             Self::Consumer(group) => Box::new(group.snapshot()),
             Self::Share(group) => Box::new(group.snapshot()),
+            Self::Streams(group) => Box::new(group.snapshot()),
         }
     }
 }

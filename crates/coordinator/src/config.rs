@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::assignor::Assignor;
 use crate::share_config::ShareConfig;
+use crate::streams_config::StreamsConfig;
 
 /// Settings of [`Groups`](crate::Groups), named after Kafka's broker configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Config {
     pub consumer: ConsumerConfig,
     /// Share groups.
     pub share: ShareConfig,
+    /// Streams groups.
+    pub streams: StreamsConfig,
     /// Groups that may exist at once; a request that would create one more is refused.
     pub groups_max: usize,
     /// `offset.metadata.max.bytes`: length of the text that a commit may carry per partition.
@@ -181,6 +184,7 @@ impl Default for Config {
             group_size_max: GROUP_SIZE_MAX,
             consumer: ConsumerConfig::default(),
             share: ShareConfig::default(),
+            streams: StreamsConfig::default(),
             groups_max: GROUPS_MAX,
             offset_metadata_bytes_max: 4_096,
             record_bytes_max: RECORD_BYTES_MAX,

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 
 use crate::config::{Config, GroupSettings};
 use crate::share_config::{AutoOffsetReset, IsolationLevel, ShareSettings};
+use crate::streams_config::{StreamsConfig, StreamsSettings};
 
 /// What a group overrides, by key.
 pub type GroupOverrides = BTreeMap<String, String>;
@@ -31,6 +32,8 @@ pub enum GroupKeyType {
     String,
     /// A number of 32 bits.
     Int,
+    /// Texts that commas separate.
+    List,
 }
 
 #[derive(Debug)]
@@ -39,10 +42,11 @@ enum Value {
     Reset,
     Isolation,
     Flag { default: bool },
+    Tags,
 }
 
 /// Every key that a group may override.
-pub static GROUP_KEYS: [GroupKey; 12] = [
+pub static GROUP_KEYS: [GroupKey; 18] = [
     GroupKey {
         name: ASSIGNMENT_INTERVAL,
         broker_key: Some("group.consumer.assignment.interval.ms"),
@@ -144,6 +148,58 @@ pub static GROUP_KEYS: [GroupKey; 12] = [
             range: |config| &config.share.session_timeout_ms_range,
         },
     },
+    GroupKey {
+        name: STREAMS_ASSIGNMENT_INTERVAL,
+        broker_key: Some("group.streams.assignment.interval.ms"),
+        documentation: "The least time between two target assignments of the streams group.",
+        value: Value::Number {
+            default: |config| config.streams.settings.assignment_interval_ms,
+            range: |config| &config.streams.assignment_interval_ms_range,
+        },
+    },
+    GroupKey {
+        name: STREAMS_HEARTBEAT_INTERVAL,
+        broker_key: Some("group.streams.heartbeat.interval.ms"),
+        documentation: "How often members of the streams group send heartbeats.",
+        value: Value::Number {
+            default: |config| config.streams.settings.heartbeat_interval_ms,
+            range: |config| &config.streams.heartbeat_interval_ms_range,
+        },
+    },
+    GroupKey {
+        name: STREAMS_INITIAL_REBALANCE_DELAY,
+        broker_key: Some("group.streams.initial.rebalance.delay.ms"),
+        documentation: "How long the first member of the empty streams group waits for others.",
+        value: Value::Number {
+            default: |config| config.streams.settings.initial_rebalance_delay_ms,
+            range: |config| &config.streams.initial_rebalance_delay_ms_range,
+        },
+    },
+    GroupKey {
+        name: STREAMS_NUM_STANDBY_REPLICAS,
+        broker_key: Some("group.streams.num.standby.replicas"),
+        documentation: "Copies of the state of each task.",
+        value: Value::Number {
+            default: |config| config.streams.settings.standby_replicas,
+            range: |config| &config.streams.standby_replicas_range,
+        },
+    },
+    GroupKey {
+        name: STREAMS_RACK_AWARE_TAGS,
+        broker_key: Some("group.streams.rack.aware.assignment.tags"),
+        documentation: "Tags that each client of the streams group must have; one that lacks some \
+                        is told so.",
+        value: Value::Tags,
+    },
+    GroupKey {
+        name: STREAMS_SESSION_TIMEOUT,
+        broker_key: Some("group.streams.session.timeout.ms"),
+        documentation: "A member of the streams group without a heartbeat for so long is put out.",
+        value: Value::Number {
+            default: |config| config.streams.settings.session_timeout_ms,
+            range: |config| &config.streams.session_timeout_ms_range,
+        },
+    },
 ];
 
 const ASSIGNMENT_INTERVAL: &str = "consumer.assignment.interval.ms";
@@ -158,6 +214,12 @@ const SHARE_PARTITION_MAX_RECORD_LOCKS: &str = "share.partition.max.record.locks
 const SHARE_RECORD_LOCK_DURATION: &str = "share.record.lock.duration.ms";
 const SHARE_RENEW_ACKNOWLEDGE_ENABLE: &str = "share.renew.acknowledge.enable";
 const SHARE_SESSION_TIMEOUT: &str = "share.session.timeout.ms";
+const STREAMS_ASSIGNMENT_INTERVAL: &str = "streams.assignment.interval.ms";
+const STREAMS_HEARTBEAT_INTERVAL: &str = "streams.heartbeat.interval.ms";
+const STREAMS_INITIAL_REBALANCE_DELAY: &str = "streams.initial.rebalance.delay.ms";
+const STREAMS_NUM_STANDBY_REPLICAS: &str = "streams.num.standby.replicas";
+const STREAMS_RACK_AWARE_TAGS: &str = "streams.rack.aware.assignment.tags";
+const STREAMS_SESSION_TIMEOUT: &str = "streams.session.timeout.ms";
 
 impl GroupKey {
     /// The key of a name.
@@ -171,6 +233,7 @@ impl GroupKey {
             Value::Number { .. } => GroupKeyType::Int,
             Value::Reset | Value::Isolation => GroupKeyType::String,
             Value::Flag { .. } => GroupKeyType::Boolean,
+            Value::Tags => GroupKeyType::List,
         }
     }
 
@@ -181,6 +244,7 @@ impl GroupKey {
             Value::Reset => AutoOffsetReset::default().to_string(),
             Value::Isolation => IsolationLevel::default().name().to_owned(),
             Value::Flag { default } => default.to_string(),
+            Value::Tags => config.streams.settings.rack_tags.join(","),
         }
     }
 
@@ -209,6 +273,10 @@ impl GroupKey {
             Value::Flag { .. } => {
                 let flag = text.to_ascii_lowercase().parse::<bool>().ok();
                 (flag.map(|flag| flag.to_string()), "true or false".to_owned())
+            }
+            Value::Tags => {
+                let tags = StreamsConfig::tags(text).map(|tags| tags.join(","));
+                (tags, "names that commas separate, each once".to_owned())
             }
         };
         parsed.ok_or_else(|| format!("{} takes {accepted}", self.name))
@@ -251,6 +319,24 @@ pub(crate) fn share_settings(config: &Config, overrides: &GroupOverrides) -> Sha
             .and_then(IsolationLevel::named)
             .unwrap_or(own.isolation_level),
         renew_acknowledge_enable: renews.unwrap_or(own.renew_acknowledge_enable),
+    }
+}
+
+/// The settings of a streams group.
+pub(crate) fn streams_settings(config: &Config, overrides: &GroupOverrides) -> StreamsSettings {
+    let number = |name| number(config, overrides, name);
+    let own = &config.streams.settings;
+    let tags = overrides.get(STREAMS_RACK_AWARE_TAGS).and_then(|tags| StreamsConfig::tags(tags));
+    StreamsSettings {
+        session_timeout_ms: number(STREAMS_SESSION_TIMEOUT).unwrap_or(own.session_timeout_ms),
+        heartbeat_interval_ms: number(STREAMS_HEARTBEAT_INTERVAL)
+            .unwrap_or(own.heartbeat_interval_ms),
+        assignment_interval_ms: number(STREAMS_ASSIGNMENT_INTERVAL)
+            .unwrap_or(own.assignment_interval_ms),
+        initial_rebalance_delay_ms: number(STREAMS_INITIAL_REBALANCE_DELAY)
+            .unwrap_or(own.initial_rebalance_delay_ms),
+        standby_replicas: number(STREAMS_NUM_STANDBY_REPLICAS).unwrap_or(own.standby_replicas),
+        rack_tags: tags.unwrap_or_else(|| own.rack_tags.clone()),
     }
 }
 

@@ -25,6 +25,7 @@ use crate::topics::Topics;
 
 mod consumer;
 mod share;
+mod streams;
 
 /// The group coordinator: every group, its members and its committed offsets.
 ///
@@ -92,10 +93,13 @@ impl Groups {
             AnyGroup::Share(_) => {
                 step.reply(token, refused(ErrorCode::InconsistentGroupProtocol));
             }
-            AnyGroup::Consumer(_) if !request.member_id.is_empty() => {
+            AnyGroup::Streams(streams) if streams.members() > 0 => {
+                step.reply(token, refused(ErrorCode::InconsistentGroupProtocol));
+            }
+            AnyGroup::Consumer(_) | AnyGroup::Streams(_) if !request.member_id.is_empty() => {
                 step.reply(token, refused(ErrorCode::UnknownMemberId));
             }
-            AnyGroup::Consumer(_) => {
+            AnyGroup::Consumer(_) | AnyGroup::Streams(_) => {
                 let group = group.as_classic(&request.group_id, now_ms);
                 group.begin(step);
                 group.join(step, &request, token, new_id);
@@ -122,7 +126,7 @@ impl Groups {
                 let reply = group.sync(step, request, topics);
                 step.reply(token, Reply::Sync(reply));
             }
-            AnyGroup::Share(_) => {
+            AnyGroup::Share(_) | AnyGroup::Streams(_) => {
                 let reply = SyncReply::refused(ErrorCode::UnknownMemberId);
                 step.reply(token, Reply::Sync(reply));
             }
@@ -140,7 +144,7 @@ impl Groups {
             let error = match group {
                 AnyGroup::Classic(group) => group.heartbeat(step, request),
                 AnyGroup::Consumer(group) => group.classic_heartbeat(step, request),
-                AnyGroup::Share(_) => ErrorCode::UnknownMemberId,
+                AnyGroup::Share(_) | AnyGroup::Streams(_) => ErrorCode::UnknownMemberId,
             };
             step.effects.replies.push((token, Reply::Heartbeat(error)));
         });
@@ -166,7 +170,7 @@ impl Groups {
                 consumers.leave_group(step, request, token);
                 group.settle(step, &request.group_id, topics, true);
             }
-            AnyGroup::Share(_) => {
+            AnyGroup::Share(_) | AnyGroup::Streams(_) => {
                 let error = ErrorCode::UnknownMemberId;
                 step.reply(token, Reply::Leave(LeaveReply { error, members: Vec::new() }));
             }
@@ -219,6 +223,10 @@ impl Groups {
                 group.check_transactional_commit(generation, member_id, instance_id)
             }
             Some(AnyGroup::Consumer(group)) => {
+                let member = (member_id, instance_id);
+                group.check_transactional_commit(generation, member, partitions)
+            }
+            Some(AnyGroup::Streams(group)) => {
                 let member = (member_id, instance_id);
                 group.check_transactional_commit(generation, member, partitions)
             }
@@ -303,7 +311,7 @@ impl Groups {
     pub fn describe(&self, group_id: &str) -> Option<GroupDescription> {
         match self.groups.get(group_id)? {
             AnyGroup::Classic(group) => Some(group.describe()),
-            AnyGroup::Consumer(_) | AnyGroup::Share(_) => None,
+            AnyGroup::Consumer(_) | AnyGroup::Share(_) | AnyGroup::Streams(_) => None,
         }
     }
 
@@ -391,6 +399,10 @@ impl Groups {
             GroupRecord::ShareChanged(change) => {
                 let id = change.group_id.clone();
                 self.replayed(&id).as_share(&id).replay(change);
+            }
+            GroupRecord::StreamsChanged(change) => {
+                let id = change.group_id.clone();
+                self.replayed(&id).as_streams(&id).replay(*change);
             }
             GroupRecord::GroupConfigured { group_id, configs } => {
                 self.replace_overrides(group_id, configs)

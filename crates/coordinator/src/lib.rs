@@ -1,10 +1,10 @@
 //! Consumer groups, transactions and producer ids as pure state machines.
 //!
 //! [`Groups`] holds every group of one broker, classic ones, those of the consumer protocol
-//! (KIP-848) and share groups (KIP-932): membership, assignments, static members (KIP-345),
-//! committed offsets. It owns no clock, thread or socket: each call carries the time in
-//! milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has to wait
-//! leaves its [`Token`] behind, which comes out with the reply in a later step.
+//! (KIP-848), share groups (KIP-932) and streams groups (KIP-1071): membership, assignments, static
+//! members (KIP-345), committed offsets. It owns no clock, thread or socket: each call carries the
+//! time in milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has
+//! to wait leaves its [`Token`] behind, which comes out with the reply in a later step.
 //!
 //! # Layout
 //!
@@ -19,12 +19,15 @@
 //! | `step` | what one step of a group works with |
 //! | `share`, `share_assignor` | one share group, and who gets which partitions |
 //! | `share_record`, `share_config` | its members and what is stored of it, and its settings |
+//! | `streams`, `streams_assignor` | one streams group, and who gets which tasks |
+//! | `streams_topology` | what a Streams application reads, writes and keeps |
+//! | `streams_record`, `streams_config` | members of streams groups, what is stored, settings |
+//! | `streams_heartbeat` | the heartbeat of streams groups and its answer |
 //! | `group_config` | what a group may override of the configuration |
 //! | `topics` | what the caller says of topics |
 //! | `offsets`, `commits` | committed offsets of one group |
 //! | `request`, `reply` | what goes in and what comes out |
 //! | `record` | what is written durably, and its binary form |
-//! | `subscription` | topics of the consumer protocol's member metadata |
 //! | `timers` | deadlines of one group |
 //! | `share_partitions` | what share groups do with the records of partitions |
 //! | `transactions` | transactional ids, open transactions and their end |
@@ -43,6 +46,7 @@
 //! - Replaying the records of all steps gives the same offsets, generations and members.
 //! - A partition has one member of the consumer protocol that may read it, and epochs only grow.
 //! - A partition of a share group has at least one member that may fetch it.
+//! - A task of a streams group is active in one member at most.
 //! - A member has at most one request waiting, so waiting requests are bounded by the group size.
 //! - Clocks may stand still; a time earlier than the one before only delays deadlines.
 
@@ -71,6 +75,12 @@ mod share_config;
 pub mod share_partitions;
 mod share_record;
 mod step;
+mod streams;
+mod streams_assignor;
+mod streams_config;
+mod streams_heartbeat;
+mod streams_record;
+mod streams_topology;
 mod timers;
 mod topics;
 pub mod transactions;
@@ -95,7 +105,7 @@ pub use reply::{
     ConsumerGroupDescription, ConsumerHeartbeatReply, ConsumerMemberDescription, Effects,
     FetchedOffset, GroupDescription, GroupState, GroupType, JoinReply, JoinedMember, LeaveReply,
     LeftMember, ListedGroup, MemberDescription, Reply, ShareGroupDescription, ShareHeartbeatReply,
-    SyncReply, TopicResult,
+    StreamsGroupDescription, StreamsMemberDescription, SyncReply, TopicResult,
 };
 pub use request::{
     ConsumerHeartbeat, HeartbeatRequest, JoinRequest, LeaveRequest, LeavingMember,
@@ -104,4 +114,14 @@ pub use request::{
 };
 pub use share_config::{AutoOffsetReset, IsolationLevel, ShareConfig, ShareSettings};
 pub use share_record::{ShareChange, ShareMember};
+pub use streams_config::{StreamsConfig, StreamsSettings};
+pub use streams_heartbeat::{
+    EndpointPartitions, StreamsHeartbeat, StreamsHeartbeatReply, StreamsStatus, StreamsStatusCode,
+    TaskOffset,
+};
+pub use streams_record::{
+    AssignmentConfigs, MemberTasks, OwnedTasks, StreamsChange, StreamsMember, StreamsTasks,
+    TaskIds, UserEndpoint,
+};
+pub use streams_topology::{CopartitionGroup, InternalTopic, StreamsTopology, Subtopology};
 pub use topics::{TopicShape, Topics};

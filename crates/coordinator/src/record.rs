@@ -13,6 +13,7 @@
 //! | 5 group of the consumer protocol changed | see `consumer_record` |
 //! | 6 group configured | [key string, value string] |
 //! | 7 share group changed | see `share_record` |
+//! | 8 streams group changed | see `streams_record` |
 //!
 //! An offset is: offset i64, leader epoch i32, metadata string, commit time i64, flag u8, and the
 //! expire time i64 where the flag is 1.
@@ -26,6 +27,7 @@ use crate::consumer_record::{self, ConsumerChange};
 use crate::error::Error;
 use crate::offered_protocol::Protocol;
 use crate::share_record::{self, ShareChange};
+use crate::streams_record::{self, StreamsChange};
 pub(crate) use crate::wire::list;
 use crate::wire::{Put, Take};
 
@@ -64,6 +66,8 @@ pub enum GroupRecord {
     },
     /// A share group changed.
     ShareChanged(ShareChange),
+    /// A streams group changed.
+    StreamsChanged(Box<StreamsChange>),
 }
 
 /// Committed offsets of one topic.
@@ -140,6 +144,7 @@ const KIND_GROUP_DELETED: u8 = 4;
 const KIND_CONSUMER_CHANGED: u8 = 5;
 const KIND_GROUP_CONFIGURED: u8 = 6;
 const KIND_SHARE_CHANGED: u8 = 7;
+const KIND_STREAMS_CHANGED: u8 = 8;
 
 impl GroupRecord {
     /// The group that the record is about.
@@ -152,6 +157,7 @@ impl GroupRecord {
             Self::GroupMetadata(metadata) => &metadata.group_id,
             Self::ConsumerChanged(change) => &change.group_id,
             Self::ShareChanged(change) => &change.group_id,
+            Self::StreamsChanged(change) => &change.group_id,
         }
     }
 
@@ -230,6 +236,10 @@ impl GroupRecord {
                 put.u8(KIND_SHARE_CHANGED);
                 share_record::put_change(&mut put, change);
             }
+            Self::StreamsChanged(change) => {
+                put.u8(KIND_STREAMS_CHANGED);
+                streams_record::put_change(&mut put, change);
+            }
         }
     }
 
@@ -265,6 +275,9 @@ impl GroupRecord {
                 })?,
             },
             KIND_SHARE_CHANGED => Self::ShareChanged(share_record::take_change(&mut take)?),
+            KIND_STREAMS_CHANGED => {
+                Self::StreamsChanged(Box::new(streams_record::take_change(&mut take)?))
+            }
             kind => return Err(Error::Kind { kind }),
         };
         take.end()?;

@@ -1,5 +1,7 @@
 //! What comes out of the coordinator: replies, records to be written, and views of groups.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use moldau_protocol::ErrorCode;
 
@@ -7,6 +9,9 @@ use crate::consumer_member::{ConsumerMember, Partitions};
 use crate::record::GroupRecord;
 use crate::request::Token;
 use crate::share_record::ShareMember;
+use crate::streams_heartbeat::StreamsHeartbeatReply;
+use crate::streams_record::{StreamsMember, StreamsTasks};
+use crate::streams_topology::StreamsTopology;
 
 /// Why a heartbeat is refused.
 pub(crate) type Refused = (ErrorCode, String);
@@ -51,6 +56,8 @@ pub enum Reply {
     ConsumerHeartbeat(ConsumerHeartbeatReply),
     /// To ShareGroupHeartbeat.
     ShareHeartbeat(ShareHeartbeatReply),
+    /// To StreamsGroupHeartbeat.
+    StreamsHeartbeat(Box<StreamsHeartbeatReply>),
     /// To OffsetCommit, in the order of the request.
     OffsetCommit(Vec<TopicResult>),
     /// To OffsetDelete; the error is that of the whole request.
@@ -224,6 +231,8 @@ pub enum GroupType {
     Consumer,
     /// Members share partitions (KIP-932).
     Share,
+    /// The broker assigns the tasks of a Streams application (KIP-1071).
+    Streams,
 }
 
 impl GroupType {
@@ -233,6 +242,7 @@ impl GroupType {
             Self::Classic => "classic",
             Self::Consumer => "consumer",
             Self::Share => "share",
+            Self::Streams => "streams",
         }
     }
 }
@@ -252,6 +262,8 @@ pub enum GroupState {
     Assigning,
     /// Members are on their way to the target; only in groups of the consumer protocol.
     Reconciling,
+    /// Topics are missing or not as they must be; only in streams groups.
+    NotReady,
 }
 
 impl GroupState {
@@ -264,6 +276,7 @@ impl GroupState {
             Self::Stable => "Stable",
             Self::Assigning => "Assigning",
             Self::Reconciling => "Reconciling",
+            Self::NotReady => "NotReady",
         }
     }
 }
@@ -324,6 +337,38 @@ pub struct ShareGroupDescription {
     pub assignor: &'static str,
     /// Its members.
     pub members: Vec<ShareMember>,
+}
+
+/// A group as StreamsGroupDescribe shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamsGroupDescription {
+    /// The group.
+    pub group_id: String,
+    /// Its state.
+    pub state: GroupState,
+    /// Its epoch.
+    pub epoch: i32,
+    /// The epoch of the target assignment.
+    pub target_epoch: i32,
+    /// Name of the assignor.
+    pub assignor: &'static str,
+    /// Its topology; with the partitions of internal topics, if all topics are as they must be.
+    pub topology: StreamsTopology,
+    /// Its members.
+    pub members: Vec<StreamsMemberDescription>,
+}
+
+/// A member as StreamsGroupDescribe shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamsMemberDescription {
+    /// The member.
+    pub member: StreamsMember,
+    /// What it is to get.
+    pub target: StreamsTasks,
+    /// How far its copies of states are, by subtopology and partition.
+    pub task_offsets: BTreeMap<String, BTreeMap<i32, i64>>,
+    /// How far they have to come.
+    pub task_end_offsets: BTreeMap<String, BTreeMap<i32, i64>>,
 }
 
 /// A group as DescribeGroups shows it.

@@ -8,6 +8,7 @@ use crate::record::GroupRecord;
 use crate::reply::{Effects, Reply};
 use crate::request::Token;
 use crate::share_config::ShareSettings;
+use crate::streams_config::StreamsSettings;
 
 /// What one step works with.
 pub(crate) struct Step<'a> {
@@ -51,6 +52,14 @@ impl Step<'_> {
         match self.overrides.get(group_id) {
             Some(overrides) => group_config::share_settings(self.config, overrides),
             None => self.config.share.settings,
+        }
+    }
+
+    /// The settings of a streams group.
+    pub(crate) fn streams_settings(&self, group_id: &str) -> StreamsSettings {
+        match self.overrides.get(group_id) {
+            Some(overrides) => group_config::streams_settings(self.config, overrides),
+            None => self.config.streams.settings.clone(),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a deadline of a group is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The end of the join phase.
+    /// The end of the join phase, or of the initial rebalance delay of a streams group.
     Join,
     /// Members that did not sync are dropped.
     Sync,

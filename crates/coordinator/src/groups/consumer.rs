@@ -73,7 +73,7 @@ impl Groups {
             {
                 Ok(())
             }
-            Some(AnyGroup::Classic(_) | AnyGroup::Share(_)) => {
+            Some(AnyGroup::Classic(_) | AnyGroup::Share(_) | AnyGroup::Streams(_)) => {
                 let message = format!("group {id} does not follow the consumer protocol");
                 Err((ErrorCode::GroupIdNotFound, message))
             }
@@ -94,7 +94,7 @@ impl Groups {
     pub fn describe_consumer(&self, group_id: &str) -> Result<ConsumerGroupDescription, String> {
         match self.groups.get(group_id) {
             Some(AnyGroup::Consumer(group)) => Ok(group.describe(self.config.default_assignor())),
-            Some(AnyGroup::Classic(_) | AnyGroup::Share(_)) => {
+            Some(AnyGroup::Classic(_) | AnyGroup::Share(_) | AnyGroup::Streams(_)) => {
                 Err(format!("group {group_id} does not follow the consumer protocol"))
             }
             None => Err(format!("there is no group {group_id}")),

@@ -36,7 +36,7 @@ impl Groups {
                     group.leave(step, request)
                 }
                 AnyGroup::Share(group) => group.heartbeat(step, request, topics),
-                AnyGroup::Classic(_) | AnyGroup::Consumer(_) => Err(other_type(&request.group_id)),
+                _ => Err(other_type(&request.group_id)),
             };
             step.reply(token, reply(result));
         });
@@ -79,7 +79,7 @@ impl Groups {
     pub fn share_state(&self, group_id: &str) -> Option<GroupState> {
         match self.groups.get(group_id)? {
             AnyGroup::Share(group) => Some(group.state()),
-            AnyGroup::Classic(_) | AnyGroup::Consumer(_) => None,
+            AnyGroup::Classic(_) | AnyGroup::Consumer(_) | AnyGroup::Streams(_) => None,
         }
     }
 

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use moldau_coordinator::{
-    ClassicMember, CommittedOffset, ConsumerChange, ConsumerMember, Error, GroupMetadata,
-    GroupRecord, MemberRecord, MemberState, Protocol, ShareChange, ShareMember, TopicOffsets,
+    AssignmentConfigs, ClassicMember, CommittedOffset, ConsumerChange, ConsumerMember,
+    CopartitionGroup, Error, GroupMetadata, GroupRecord, InternalTopic, MemberRecord, MemberState,
+    MemberTasks, Protocol, ShareChange, ShareMember, StreamsChange, StreamsMember, StreamsTasks,
+    StreamsTopology, Subtopology, TopicOffsets, UserEndpoint,
 };
 use moldau_protocol::Uuid;
 use proptest::collection::vec;
@@ -163,9 +165,88 @@ fn a_change_of_a_share_group_has_its_golden_bytes() {
     assert_eq!(GroupRecord::decode(&golden), Ok(share_change()));
 }
 
+fn streams_change() -> GroupRecord {
+    let part = Subtopology {
+        source_topics: vec!["t".to_owned()],
+        changelog_topics: vec![InternalTopic {
+            name: "l".to_owned(),
+            partitions: 0,
+            replication_factor: 1,
+            configs: [("k".to_owned(), "v".to_owned())].into(),
+        }],
+        repartition_sinks: vec!["s".to_owned()],
+        repartition_sources: Vec::new(),
+        copartition_groups: vec![CopartitionGroup {
+            source_topics: vec![0],
+            repartition_sources: vec![1],
+        }],
+    };
+    GroupRecord::StreamsChanged(Box::new(StreamsChange {
+        group_id: "g".to_owned(),
+        epoch: 3,
+        target_epoch: 2,
+        target_timestamp_ms: 9,
+        metadata_hash: -2,
+        validated_epoch: -1,
+        assignment: AssignmentConfigs { standby_replicas: 1, rack_tags: vec!["z".to_owned()] },
+        topology: Some(StreamsTopology {
+            epoch: 4,
+            subtopologies: [("0".to_owned(), part)].into(),
+        }),
+        removed: vec!["b".to_owned()],
+        members: vec![StreamsMember {
+            member_id: "a".to_owned(),
+            instance_id: None,
+            rack_id: Some("r".to_owned()),
+            client_id: "c".to_owned(),
+            client_host: "/h".to_owned(),
+            rebalance_timeout_ms: 1,
+            topology_epoch: 4,
+            process_id: "p".to_owned(),
+            endpoint: Some(UserEndpoint { host: "e".to_owned(), port: 258 }),
+            tags: [("z".to_owned(), "y".to_owned())].into(),
+            epoch: 2,
+            previous_epoch: 1,
+            state: MemberState::UnreleasedPartitions,
+            assigned: MemberTasks {
+                active: [("0".to_owned(), [(5, 2)].into())].into(),
+                standby: [("0".to_owned(), [6].into())].into(),
+            },
+            revoking: MemberTasks::default(),
+        }],
+        targets: vec![(
+            "a".to_owned(),
+            StreamsTasks {
+                active: [("0".to_owned(), [5].into())].into(),
+                standby: [("0".to_owned(), [4, 6].into())].into(),
+            },
+        )],
+    }))
+}
+
+#[test]
+fn a_change_of_a_streams_group_has_its_golden_bytes() {
+    let head: &[u8] = &[1, 8, 1, b'g', 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 9];
+    let hash: &[u8] = &[255, 255, 255, 255, 255, 255, 255, 254, 255, 255, 255, 255];
+    let assignment: &[u8] = &[0, 0, 0, 1, 1, 1, b'z'];
+    let topology: &[u8] = &[1, 0, 0, 0, 4, 1, 1, b'0', 1, 1, b't'];
+    let changelog: &[u8] = &[1, 1, b'l', 0, 0, 0, 0, 0, 1, 1, 1, b'k', 1, b'v', 1, 1, b's', 0];
+    let copartition: &[u8] = &[1, 1, 0, 0, 1, 0, 1];
+    let member: &[u8] = &[1, 1, b'b', 1, 1, b'a', 0, 2, b'r', 1, b'c', 2, b'/', b'h'];
+    let process: &[u8] = &[0, 0, 0, 1, 0, 0, 0, 4, 1, b'p', 1, 1, b'e', 0, 0, 1, 2];
+    let tags: &[u8] = &[1, 1, b'z', 1, b'y', 0, 0, 0, 2, 0, 0, 0, 1, 2];
+    let assigned: &[u8] = &[1, 1, b'0', 1, 0, 0, 0, 5, 0, 0, 0, 2, 1, 1, b'0', 1, 0, 0, 0, 6];
+    let target: &[u8] = &[0, 0, 1, 1, b'a', 1, 1, b'0', 1, 0, 0, 0, 5];
+    let standby: &[u8] = &[1, 1, b'0', 2, 0, 0, 0, 4, 0, 0, 0, 6];
+    let parts = [head, hash, assignment, topology, changelog, copartition, member, process, tags];
+    let golden = [&parts.concat(), assigned, target, standby].concat();
+    assert_eq!(encoded(&streams_change()), golden);
+    assert_eq!(GroupRecord::decode(&golden), Ok(streams_change()));
+}
+
 #[test]
 fn partitions_out_of_order_are_refused() {
-    for change in [change(), share_change()] {
+    for change in [change(), share_change(), streams_change()] {
         let mut bytes = encoded(&change);
         let last = bytes.len() - 1;
         bytes[last] = 4;
@@ -224,7 +305,7 @@ fn group_metadata_has_its_golden_bytes() {
 
 #[test]
 fn every_cut_record_is_refused() {
-    for record in [committed(), metadata(), change()] {
+    for record in [committed(), metadata(), change(), streams_change()] {
         let bytes = encoded(&record);
         for length in 0..bytes.len() {
             assert!(GroupRecord::decode(&bytes[..length]).is_err(), "{length} bytes");
@@ -312,6 +393,7 @@ fn any_record() -> impl Strategy<Value = GroupRecord> {
         ".{0,9}".prop_map(|group_id| GroupRecord::GroupDeleted { group_id }),
         Just(change()),
         Just(share_change()),
+        Just(streams_change()),
         (".{0,9}", vec((".{0,9}", ".{0,9}"), 0..4))
             .prop_map(|(group_id, configs)| GroupRecord::GroupConfigured { group_id, configs }),
     ]
@@ -341,7 +423,7 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(mut bytes in vec(any::<u8>(), 2..200)) {
         bytes[0] = 1;
-        bytes[1] %= 8;
+        bytes[1] %= 9;
         if let Ok(decoded) = GroupRecord::decode(&bytes) {
             prop_assert_eq!(encoded(&decoded), bytes);
         }
