@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::config::{
     Advertised, Config, ConsumerGroupSettings, ListenerConfig, NODE_ID, STANDARD_AUTHORIZER,
-    ShareGroupSettings,
+    ShareGroupSettings, StreamsGroupSettings,
 };
 use crate::topic_config::DefaultSource;
 
@@ -68,6 +68,7 @@ const FIXED: &[(&str, &str)] = &[
     ("default.replication.factor", "Replicas of a topic: the data directory is the only one."),
     ("group.coordinator.rebalance.protocols", "Protocols of groups that the broker speaks."),
     ("group.share.assignors", "Assignors of share groups."),
+    ("group.streams.assignors", "Assignors of streams groups."),
     ("node.id", "Number of the broker. There is one broker."),
 ];
 
@@ -79,6 +80,7 @@ impl Config {
         configs.extend(classic_group_configs(self));
         configs.extend(consumer_group_configs(&self.groups.consumer));
         configs.extend(share_group_configs(&self.groups.share));
+        configs.extend(streams_group_configs(&self.groups.streams));
         configs.extend(self.authorization_configs());
         configs.sort_unstable_by_key(|(name, ..)| *name);
         let shown = configs.into_iter().map(|(name, config_type, value)| {
@@ -173,7 +175,7 @@ fn classic_group_configs(config: &Config) -> Vec<Named> {
     const MINUTE_MS: i64 = 60_000;
     let groups = &config.groups;
     vec![
-        list("group.coordinator.rebalance.protocols", "classic,consumer,share".to_owned()),
+        list("group.coordinator.rebalance.protocols", "classic,consumer,share,streams".to_owned()),
         int("group.initial.rebalance.delay.ms", groups.initial_rebalance_delay_ms),
         int("group.max.session.timeout.ms", groups.session_timeout_ms_max),
         int("group.max.size", groups.group_size_max),
@@ -226,5 +228,30 @@ fn share_group_configs(config: &ShareGroupSettings) -> Vec<Named> {
     add!("record.lock.duration.ms" record_lock_duration_ms record_lock_duration_ms_range);
     add!("delivery.count.limit" delivery_count_limit delivery_count_limit_range);
     add!("partition.max.record.locks" partition_max_record_locks partition_max_record_locks_range);
+    configs
+}
+
+fn streams_group_configs(config: &StreamsGroupSettings) -> Vec<Named> {
+    let own = &config.settings;
+    let mut configs = vec![
+        list("group.streams.assignors", "sticky".to_owned()),
+        int("group.streams.initial.rebalance.delay.ms", own.initial_rebalance_delay_ms),
+        int("group.streams.max.size", config.group_size_max),
+        int("group.streams.max.standby.replicas", config.standby_replicas_range.end()),
+        int("group.streams.num.standby.replicas", own.standby_replicas),
+        list("group.streams.rack.aware.assignment.tags", own.rack_tags.join(",")),
+    ];
+    macro_rules! add {
+        ($name:literal $setting:ident $range:ident) => {
+            configs.extend([
+                int(concat!("group.streams.", $name), own.$setting),
+                int(concat!("group.streams.min.", $name), config.$range.start()),
+                int(concat!("group.streams.max.", $name), config.$range.end()),
+            ]);
+        };
+    }
+    add!("session.timeout.ms" session_timeout_ms session_timeout_ms_range);
+    add!("heartbeat.interval.ms" heartbeat_interval_ms heartbeat_interval_ms_range);
+    add!("assignment.interval.ms" assignment_interval_ms assignment_interval_ms_range);
     configs
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::{Lsn, Storage, TopicId};
 
+use crate::config::LEADER_EPOCH;
 use crate::error::{Refusal, append_refusal};
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
@@ -267,6 +268,45 @@ impl Catalog {
         let logs = Arc::default();
         let topic = Topic { id, name: name.into(), partitions, overrides, config, logs };
         Ok((topics.put(topic), lsn))
+    }
+
+    /// Creates those of the topics that do not exist, in one frame: all of them or none. They are
+    /// there once the returned position is durable; `None` if all exist.
+    ///
+    /// # Errors
+    /// As [`Catalog::create`].
+    pub(crate) fn create_together(
+        &self,
+        storage: &Storage,
+        wanted: Vec<(String, u32, TopicOverrides)>,
+    ) -> Result<Option<Lsn>, Refusal> {
+        let mut topics = self.write();
+        let (mut records, mut created, mut added) = (Vec::new(), Vec::new(), 0_u32);
+        for (name, partitions, overrides) in wanted {
+            if topics.by_name.contains_key(name.as_str()) {
+                continue;
+            }
+            let config = check_topic(&topics, &name, partitions, &overrides)?;
+            added = added.saturating_add(partitions);
+            topics.check_room(partitions, added)?;
+            let id = fresh_id(&topics);
+            let record = MetadataRecord::TopicCreated {
+                id: id.into_bytes(),
+                name: name.clone(),
+                partitions,
+                overrides: overrides.clone(),
+            };
+            records.push(record.encode());
+            let logs = Arc::default();
+            created.push(Topic { id, name: name.into(), partitions, overrides, config, logs });
+        }
+        if created.is_empty() {
+            return Ok(None);
+        }
+        let appended = storage.append_together(&records, &[], LEADER_EPOCH);
+        let lsn = appended.map_err(|error| append_refusal(&error))?;
+        created.into_iter().for_each(|topic| drop(topics.put(topic)));
+        Ok(Some(lsn))
     }
 
     /// What [`Catalog::create`] would say, without creating anything.

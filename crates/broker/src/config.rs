@@ -11,6 +11,7 @@ pub use moldau_coordinator::Config as GroupSettings;
 pub use moldau_coordinator::ConsumerConfig as ConsumerGroupSettings;
 /// Settings of share groups.
 pub use moldau_coordinator::ShareConfig as ShareGroupSettings;
+pub use moldau_coordinator::StreamsConfig as StreamsGroupSettings;
 pub use moldau_coordinator::transactions::TransactionConfig as TransactionSettings;
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;

@@ -180,6 +180,10 @@ static APIS: &[Api] = apis! {
         typed!(AlterShareGroupOffsetsRequest, api::share_group_offsets::alter);
     DeleteShareGroupOffsets 0..=0 [Group Delete, Topic Read]
         typed!(DeleteShareGroupOffsetsRequest, api::share_group_offsets::delete);
+    StreamsGroupHeartbeat 0..=1 [Group Read, Topic Describe, Topic Create, Cluster Create]
+        typed!(StreamsGroupHeartbeatRequest, api::streams_groups::heartbeat);
+    StreamsGroupDescribe 0..=1 [Group Describe, Topic Describe]
+        typed!(StreamsGroupDescribeRequest, api::streams_topologies::describe);
 };
 
 /// The APIs and versions that are served.

@@ -77,8 +77,8 @@ mod visible_topics;
 pub use authorizer::Decisions;
 pub use config::{
     Advertised, AuthorizationSettings, Config, ConsumerGroupSettings, FileKey, GroupSettings,
-    ListenerConfig, STANDARD_AUTHORIZER, SaslListener, ShareGroupSettings, TransactionSettings,
-    Unpacking,
+    ListenerConfig, STANDARD_AUTHORIZER, SaslListener, ShareGroupSettings, StreamsGroupSettings,
+    TransactionSettings, Unpacking,
 };
 pub use error::Error;
 pub use loggers::{Level, Loggers, ROOT};

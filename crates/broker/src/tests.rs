@@ -31,6 +31,7 @@ mod restart;
 mod share_deliveries;
 mod share_groups;
 mod space;
+mod streams_groups;
 mod topics;
 mod transactions;
 mod versions;

@@ -81,8 +81,8 @@ pub struct StreamsHeartbeatReply {
     pub task_offset_interval_ms: i32,
     /// Records that a copy of a state may be behind; -1 with an error or a leave.
     pub acceptable_recovery_lag: i64,
-    /// What keeps the application from its work; absent with an error.
-    pub statuses: Option<Vec<StreamsStatus>>,
+    /// What keeps the application from its work; empty with an error.
+    pub statuses: Vec<StreamsStatus>,
     /// What the member may run; absent where it is as before.
     pub assignment: Option<StreamsTasks>,
     /// The epoch of the endpoints.
@@ -142,7 +142,7 @@ impl StreamsHeartbeatReply {
             heartbeat_interval_ms: 0,
             task_offset_interval_ms: 0,
             acceptable_recovery_lag: -1,
-            statuses: None,
+            statuses: Vec::new(),
             assignment: None,
             endpoint_epoch: 0,
             endpoints: None,
@@ -157,7 +157,6 @@ impl StreamsHeartbeatReply {
             message: None,
             member_id,
             member_epoch,
-            statuses: Some(Vec::new()),
             ..Self::refused(ErrorCode::None, String::new())
         }
     }

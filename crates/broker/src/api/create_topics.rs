@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use moldau_coordinator::InternalTopic;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::create_topics_request::CreatableTopic;
 use moldau_protocol::messages::create_topics_response::{
@@ -19,6 +20,7 @@ use crate::broker_configs::{SOURCE_DEFAULT, SOURCE_TOPIC, code_of};
 use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
+use crate::state::State;
 use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicOverrides, canonical, shown};
 
 /// From this version on a client that has exceeded its quota is refused (KIP-599).
@@ -63,7 +65,9 @@ fn create(
     last: &mut Option<Lsn>,
 ) -> Result<CreatableTopicResult, Refusal> {
     let partitions = partitions_wanted(call, topic)?;
-    let overrides = overrides_wanted(topic)?;
+    let configs = topic.configs.iter();
+    let configs = configs.map(|config| (&config.name, config.value.as_ref()));
+    let overrides = overrides_wanted(configs)?;
     let catalog = &call.state.catalog;
     let mut result = match call.rights.show(Topic, Operation::DescribeConfigs, &topic.name) {
         true => described(topic, partitions, &overrides, &call.state.catalog.defaults()),
@@ -86,17 +90,45 @@ fn create(
     Ok(result)
 }
 
+/// Creates the internal topics of a Streams application, those that do not exist. They are there
+/// once the returned position is durable.
+///
+/// # Errors
+/// What is wrong with the first of them, or a journal that takes nothing; none is created then.
+pub(crate) fn create_internal(
+    state: &State,
+    topics: &[InternalTopic],
+) -> Result<Option<Lsn>, Refusal> {
+    let wanted = topics.iter().map(|topic| {
+        // 0 stands for the default.
+        if topic.replication_factor != 0 {
+            check_replication(topic.replication_factor)?;
+        }
+        let partitions = u32::try_from(topic.partitions).map_err(|_negative| {
+            let message = format!("topic {} cannot have so many partitions", topic.name);
+            Refusal::new(ErrorCode::InvalidPartitions, message)
+        })?;
+        let configs = topic.configs.iter().map(|(name, value)| (name, Some(value)));
+        Ok((topic.name.clone(), partitions, overrides_wanted(configs)?))
+    });
+    let wanted = wanted.collect::<Result<_, Refusal>>()?;
+    state.catalog.create_together(&state.storage, wanted)
+}
+
+fn check_replication(factor: i16) -> Result<(), Refusal> {
+    if matches!(factor, -1 | 1) {
+        return Ok(());
+    }
+    let message =
+        format!("replication factor {factor} is larger than the number of brokers, which is 1");
+    Err(Refusal::new(ErrorCode::InvalidReplicationFactor, message))
+}
+
 fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Refusal> {
     if !topic.assignments.is_empty() {
         return assigned_partitions(topic);
     }
-    if !matches!(topic.replication_factor, -1 | 1) {
-        let message = format!(
-            "replication factor {} is larger than the number of brokers, which is 1",
-            topic.replication_factor
-        );
-        return Err(Refusal::new(ErrorCode::InvalidReplicationFactor, message));
-    }
+    check_replication(topic.replication_factor)?;
     match topic.num_partitions {
         -1 => Ok(call.state.config.partitions_default),
         count => u32::try_from(count).map_err(|_negative| {
@@ -123,10 +155,11 @@ fn assigned_partitions(topic: &CreatableTopic) -> Result<u32, Refusal> {
     u32::try_from(indexes.len()).map_err(|_over| invalid("too many partitions"))
 }
 
-fn overrides_wanted(topic: &CreatableTopic) -> Result<TopicOverrides, Refusal> {
-    let pairs = topic.configs.iter().map(|config| {
-        let name = &config.name;
-        let value = match &config.value {
+fn overrides_wanted<'a>(
+    configs: impl Iterator<Item = (&'a String, Option<&'a String>)>,
+) -> Result<TopicOverrides, Refusal> {
+    let pairs = configs.map(|(name, value)| {
+        let value = match value {
             Some(value) => canonical(name, value),
             None => Err(format!("config {} has no value", shown(name))),
         };

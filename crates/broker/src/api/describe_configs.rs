@@ -171,6 +171,7 @@ fn of_group(
             GroupKeyType::Boolean => ConfigType::Boolean.code(),
             GroupKeyType::String => ConfigType::String.code(),
             GroupKeyType::Int => ConfigType::Int.code(),
+            GroupKeyType::List => ConfigType::List.code(),
         },
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
         ..DescribeConfigsResourceResult::default()

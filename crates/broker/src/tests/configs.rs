@@ -351,7 +351,7 @@ fn a_group_has_a_configuration_that_outlives_a_restart() {
         let config = describe(world, GROUP, "readers", Some(&[key])).configs.remove(0);
         (config.value.unwrap(), config.config_source, config.config_type)
     };
-    assert_eq!(describe(&world, GROUP, "readers", None).configs.len(), 12);
+    assert_eq!(describe(&world, GROUP, "readers", None).configs.len(), 18);
     assert_eq!(shown(&world), ("45000".to_owned(), 5, 3));
     assert_eq!(alter(&world, SET, Some("50000")), ErrorCode::None);
     assert_eq!(alter(&world, SET, Some("70000")), ErrorCode::InvalidConfig);
@@ -364,6 +364,33 @@ fn a_group_has_a_configuration_that_outlives_a_restart() {
     assert_eq!(code(world.ask(&unknown).responses[0].error_code), ErrorCode::InvalidConfig);
     let unnamed = altering(GROUP, "", &[(SET, key, Some("50000"))]);
     assert_eq!(code(world.ask(&unnamed).responses[0].error_code), ErrorCode::InvalidRequest);
+}
+
+#[test]
+fn keys_of_streams_groups_take_numbers_and_tags() {
+    let world = World::new();
+    let set = |key: &str, value: &str| {
+        let request = altering(GROUP, "counters", &[(SET, key, Some(value))]);
+        code(world.ask(&request).responses[0].error_code)
+    };
+    let shown = |key: &str| {
+        let config = describe(&world, GROUP, "counters", Some(&[key])).configs.remove(0);
+        (config.value.unwrap(), config.config_source, config.config_type)
+    };
+    let cases = [
+        ("streams.session.timeout.ms", "45000", 3, "50000", "44999"),
+        ("streams.heartbeat.interval.ms", "5000", 3, "6000", "4999"),
+        ("streams.assignment.interval.ms", "1000", 3, "0", "15001"),
+        ("streams.num.standby.replicas", "0", 3, "1", "3"),
+        ("streams.initial.rebalance.delay.ms", "3000", 3, "0", "-1"),
+        ("streams.rack.aware.assignment.tags", "", 7, "zone,rack", "zone,zone"),
+    ];
+    for (key, default, config_type, value, wrong) in cases {
+        assert_eq!(shown(key), (default.to_owned(), 5, config_type), "{key}");
+        assert_eq!(set(key, wrong), ErrorCode::InvalidConfig, "{key}");
+        assert_eq!(set(key, value), ErrorCode::None, "{key}");
+        assert_eq!(shown(key), (value.to_owned(), 8, config_type), "{key}");
+    }
 }
 
 #[test]

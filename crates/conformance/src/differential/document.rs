@@ -62,14 +62,10 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
         "nothing: only brokers use them. The broker keeps the state in its journal",
     ),
     (
-        &[
-            ApiKey::StreamsGroupHeartbeat,
-            ApiKey::StreamsGroupDescribe,
-            ApiKey::StreamsGroupTopologyDescriptionUpdate,
-        ],
-        "streams groups (KIP-1071)",
-        "Kafka Streams with `group.protocol=streams` fails with `UnsupportedVersionException`; \
-         `classic` is its default",
+        &[ApiKey::StreamsGroupTopologyDescriptionUpdate],
+        "descriptions of topologies in streams groups (KIP-1331)",
+        "nothing: clients send a description only if the broker asks for it, and the broker does \
+         not. `kafka-streams-groups --describe` shows the topology without its processors",
     ),
     (
         &[ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry],

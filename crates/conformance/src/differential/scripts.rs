@@ -15,6 +15,7 @@ mod records;
 mod security;
 mod share_deliveries;
 mod share_groups;
+mod streams_groups;
 mod topics;
 mod transactions;
 
@@ -35,6 +36,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     offsets::run(session)?;
     share_groups::run(session)?;
     share_deliveries::run(session)?;
+    streams_groups::run(session)?;
     transactions::run(session)?;
     cluster::run(session)?;
     controller::run(session)?;

@@ -6,7 +6,7 @@ use crate::check::Check;
 
 /// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
 /// chooses its way by what it sees here.
-const SERVED: [&str; 64] = [
+const SERVED: [&str; 66] = [
     "AddOffsetsToTxn",
     "AddPartitionsToTxn",
     "AlterClientQuotas",
@@ -67,6 +67,8 @@ const SERVED: [&str; 64] = [
     "ShareFetch",
     "ShareGroupDescribe",
     "ShareGroupHeartbeat",
+    "StreamsGroupDescribe",
+    "StreamsGroupHeartbeat",
     "SyncGroup",
     "TxnOffsetCommit",
     "UpdateFeatures",

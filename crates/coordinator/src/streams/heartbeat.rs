@@ -412,7 +412,7 @@ impl StreamsGroup {
         let interval_ms = step.streams_settings(&self.id).heartbeat_interval_ms;
         let missing = self.configured.as_ref().map(|configured| configured.missing.clone());
         StreamsHeartbeatReply {
-            statuses: Some(statuses),
+            statuses,
             assignment: (joins || tasks_changed).then(|| after.assigned.ids()),
             endpoint_epoch: self.endpoint_epoch,
             endpoints: (!knows_endpoints).then(|| self.endpoints()),

@@ -2,10 +2,10 @@
 //!
 //! Processes of several members start, stop, crash and come back, some of them with instance ids;
 //! requests and answers are lost; members are slow to give up tasks; topics of the user and
-//! internal ones come, grow and go; the broker restarts from its records, at times without those of the last
-//! step. At every moment a task is active in one member at most, no process has a task in two
-//! members, epochs only grow, and what a member runs was given to it. Then everything calms down:
-//! every task is active once, has its copies on other processes, and the group is stable.
+//! internal ones come, grow and go; the broker restarts from its records, at times without those of
+//! the last step. At every moment a task is active in one member at most, no process has a task in
+//! two members, epochs only grow, and what a member runs was given to it. Then everything calms
+//! down: every task is active once, has its copies on other processes, and the group is stable.
 //!
 //! `MOLDAU_SIMULATION_SEED` runs one seed, or as many from it on as `MOLDAU_SIMULATION_COUNT` says.
 

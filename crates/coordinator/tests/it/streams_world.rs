@@ -144,7 +144,7 @@ pub(crate) fn tasks(parts: &[(&str, &[i32])]) -> TaskIds {
 }
 
 pub(crate) fn codes(reply: &StreamsHeartbeatReply) -> Vec<StreamsStatusCode> {
-    reply.statuses.iter().flatten().map(|status| status.code).collect()
+    reply.statuses.iter().map(|status| status.code).collect()
 }
 
 /// A member of the streams group as its own process sees it.

@@ -3,6 +3,7 @@
 mod consumer_groups;
 mod file;
 mod share_groups;
+mod streams_groups;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -342,6 +343,7 @@ fn groups(file: &File) -> Result<GroupSettings, Problem> {
             .map_or(defaults.offsets_retention_check_interval_ms, signed),
         consumer: consumer_groups::parse(file)?,
         share: share_groups::parse(file)?,
+        streams: streams_groups::parse(file)?,
         ..defaults
     })
 }

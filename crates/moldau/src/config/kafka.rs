@@ -155,7 +155,24 @@ const EFFECTS: &[(&[&str], Effect)] = &[
     ),
     (&["group.share.dlq.*"], Unsupported("share groups have no dead letter queue")),
     (&["group.share.max.share.sessions"], Unsupported("the broker has a fixed limit")),
-    (&["group.streams.*"], Meaningless("there are no streams groups")),
+    (
+        &["group.streams.assignors", "group.streams.assignor.offload.enable"],
+        Meaningless("streams groups have one assignor, on the network threads"),
+    ),
+    (
+        &[
+            "group.streams.num.warmup.replicas",
+            "group.streams.max.warmup.replicas",
+            "group.streams.task.offset.interval.ms",
+            "group.streams.min.task.offset.interval.ms",
+            "group.streams.acceptable.recovery.lag",
+        ],
+        Meaningless("no warm-up tasks are assigned, nor does Kafka 4.4 assign any"),
+    ),
+    (
+        &["group.streams.topology.description.*"],
+        Unsupported("the broker keeps no descriptions of topologies"),
+    ),
     (
         &["group.coordinator.*", "group.consumer.assignor.offload.enable"],
         Meaningless("groups of all protocols are served, on the network threads"),

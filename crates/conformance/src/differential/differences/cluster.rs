@@ -195,9 +195,9 @@ pub(super) const ROWS: &[Difference] = &[
     },
 ];
 
-const FEATURES: &str = "this table lists the APIs; the features are group.version, share.version \
-     and transaction.version, and share.version is 1, because 2 means dead-letter queues \
-     (KIP-1191)";
+const FEATURES: &str = "this table lists the APIs; the features are group.version, share.version, \
+     streams.version and transaction.version, and share.version is 1, because 2 means dead-letter \
+     queues (KIP-1191)";
 
 const CURSOR: &str = "a cursor at a missing topic or partition continues behind it, because a \
      topic can be deleted between two pages; Kafka returns INVALID_REQUEST";

@@ -104,6 +104,29 @@ pub(super) const ROWS: &[Difference] = &[
         ],
         reason: "a group that does not exist is GROUP_ID_NOT_FOUND; Kafka makes it",
     },
+    Difference {
+        api: ApiKey::StreamsGroupHeartbeat,
+        cases: &["a member with an endpoint"],
+        versions: (0, 1),
+        fields: &[("EndpointInformationEpoch", "0", "1")],
+        reason: "the endpoint of the first member of a group counts at once; Kafka forgets it \
+                 until the member gets tasks",
+    },
+    Difference {
+        api: ApiKey::ListGroups,
+        cases: &["groups without topics"],
+        versions: (5, 5),
+        fields: &[("Groups", "", "without-source")],
+        reason: "the state NotReady finds the groups in it; Kafka finds them as not_ready only",
+    },
+    Difference {
+        api: ApiKey::OffsetFetch,
+        cases: &["a partition, of a streams group"],
+        versions: (9, 10),
+        fields: &[("Groups.ErrorCode", "-1", "25")],
+        reason: "an epoch without a member is UNKNOWN_MEMBER_ID in streams groups; Kafka answers \
+                 UNKNOWN_SERVER_ERROR",
+    },
 ];
 
 const UNNAMED: &str = "a group without a name is GROUP_ID_NOT_FOUND; Kafka returns \

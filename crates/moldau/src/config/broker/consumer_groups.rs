@@ -15,7 +15,7 @@ pub(super) struct Key<'a> {
 }
 
 impl Key<'_> {
-    fn read(&self, range: RangeInclusive<i32>, default: i32) -> Result<i32, Problem> {
+    pub(super) fn read(&self, range: RangeInclusive<i32>, default: i32) -> Result<i32, Problem> {
         let unsigned = |number: i32| u64::from(number.max(0).unsigned_abs());
         let bounds = unsigned(*range.start())..=unsigned(*range.end());
         let value = within(self.value, self.name, bounds)?;

@@ -180,6 +180,35 @@ file! {
     "group.share.max.partition.max.record.locks" => group_share_max_partition_max_record_locks: u64,
     /// Members of one share group. Default 200.
     "group.share.max.size" => group_share_max_size: usize,
+    /// Milliseconds without a heartbeat after which a member of a streams group is put out. Default
+    /// 45000.
+    "group.streams.session.timeout.ms" => group_streams_session_timeout_ms: u64,
+    /// Shortest session timeout that a streams group may set. Default 45000.
+    "group.streams.min.session.timeout.ms" => group_streams_min_session_timeout_ms: u64,
+    /// Longest session timeout that a streams group may set. Default 60000.
+    "group.streams.max.session.timeout.ms" => group_streams_max_session_timeout_ms: u64,
+    /// Milliseconds between two heartbeats of a member of a streams group. Default 5000.
+    "group.streams.heartbeat.interval.ms" => group_streams_heartbeat_interval_ms: u64,
+    /// Shortest heartbeat interval that a streams group may set. Default 5000.
+    "group.streams.min.heartbeat.interval.ms" => group_streams_min_heartbeat_interval_ms: u64,
+    /// Longest heartbeat interval that a streams group may set. Default 15000.
+    "group.streams.max.heartbeat.interval.ms" => group_streams_max_heartbeat_interval_ms: u64,
+    /// Least milliseconds between two target assignments of a streams group. Default 1000.
+    "group.streams.assignment.interval.ms" => group_streams_assignment_interval_ms: u64,
+    /// Shortest assignment interval that a streams group may set. Default 0.
+    "group.streams.min.assignment.interval.ms" => group_streams_min_assignment_interval_ms: u64,
+    /// Longest assignment interval that a streams group may set. Default 15000.
+    "group.streams.max.assignment.interval.ms" => group_streams_max_assignment_interval_ms: u64,
+    /// Milliseconds that the first member of an empty streams group waits for others. Default 3000.
+    "group.streams.initial.rebalance.delay.ms" => group_streams_initial_rebalance_delay_ms: u64,
+    /// Copies of the state of each task of a streams group. Default 0.
+    "group.streams.num.standby.replicas" => group_streams_num_standby_replicas: u64,
+    /// Most copies that a streams group may set. Default 2.
+    "group.streams.max.standby.replicas" => group_streams_max_standby_replicas: u64,
+    /// Tags that each client of a streams group must have, separated by commas. Default none.
+    "group.streams.rack.aware.assignment.tags" => group_streams_rack_aware_assignment_tags: String,
+    /// Members of one streams group. Default 10000.
+    "group.streams.max.size" => group_streams_max_size: usize,
     /// Longest metadata string of a commit for one partition in bytes. Default 4096.
     "offset.metadata.max.bytes" => offset_metadata_max_bytes: usize,
     /// Minutes until offsets expire after the last member has left their group. Default 10080.
