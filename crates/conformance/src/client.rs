@@ -63,6 +63,8 @@ pub enum Scenario {
     Streams,
     /// Kafka Streams with `exactly_once_v2`, whose process is killed.
     StreamsExactlyOnce,
+    /// The same application in a streams group (KIP-1071).
+    StreamsGroup,
     /// A topic of a million partitions, created, described, written to, read and deleted.
     LargeTopic,
 }
@@ -86,6 +88,7 @@ impl Scenario {
         Self::ShareGroups,
         Self::Streams,
         Self::StreamsExactlyOnce,
+        Self::StreamsGroup,
         Self::LargeTopic,
     ];
 
@@ -104,6 +107,7 @@ impl Scenario {
             Self::ShareGroups => "kip-932",
             Self::Streams => "streams",
             Self::StreamsExactlyOnce => "streams-exactly-once",
+            Self::StreamsGroup => "kip-1071",
             Self::LargeTopic => "large-topic",
         }
     }
@@ -121,6 +125,7 @@ impl Scenario {
             | Self::ShareGroups
             | Self::Streams
             | Self::StreamsExactlyOnce
+            | Self::StreamsGroup
             | Self::LargeTopic => library == Library::Java,
             _ => true,
         }
@@ -152,7 +157,9 @@ impl Library {
         let bootstrap = target.bootstrap();
         let mut command = match scenario {
             Scenario::Streams => peers.java_tool("StreamsCount")?,
-            Scenario::StreamsExactlyOnce => peers.java_tool("StreamsExactlyOnce")?,
+            Scenario::StreamsExactlyOnce | Scenario::StreamsGroup => {
+                peers.java_tool("StreamsExactlyOnce")?
+            }
             Scenario::LargeTopic => peers.large_java_tool("LargeTopic")?,
             _ => self.command(peers)?,
         };

@@ -24,7 +24,8 @@ struct Arguments {
     program: Vec<String>,
 
     /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, kip-848,
-    /// migration, kip-932, streams, streams-exactly-once, large-topic, or a family of tools.
+    /// migration, kip-932, kip-1071, streams, streams-exactly-once, large-topic, or a family of
+    /// tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -118,6 +119,7 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
             Scenario::Compacted,
             Scenario::Streams,
             Scenario::StreamsExactlyOnce,
+            Scenario::StreamsGroup,
             Scenario::LargeTopic,
         ]
         .iter()

@@ -53,7 +53,10 @@ impl Cell {
         let has_tls = |scenario: Scenario| {
             !matches!(
                 scenario,
-                Scenario::Streams | Scenario::StreamsExactlyOnce | Scenario::LargeTopic
+                Scenario::Streams
+                    | Scenario::StreamsExactlyOnce
+                    | Scenario::StreamsGroup
+                    | Scenario::LargeTopic
             )
         };
         kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if has_tls(scenario))

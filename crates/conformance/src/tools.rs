@@ -4,6 +4,7 @@ mod api_versions;
 mod config_session;
 mod controller;
 mod quotas;
+mod streams_groups;
 
 use std::fs;
 use std::path::Path;
@@ -53,6 +54,8 @@ pub enum Family {
     ConsumerProtocol,
     /// kafka-share-groups and kafka-console-share-consumer.
     ShareGroups,
+    /// kafka-streams-groups.
+    StreamsGroups,
     /// kafka-get-offsets and kafka-delete-records.
     Records,
     /// kafka-console-producer and kafka-console-consumer.
@@ -79,6 +82,7 @@ impl Family {
             Self::Groups => "groups",
             Self::ConsumerProtocol => "groups-848",
             Self::ShareGroups => "groups-932",
+            Self::StreamsGroups => "groups-1071",
             Self::Records => "records",
             Self::Console => "console",
             Self::ApiVersions => "api-versions",
@@ -123,6 +127,7 @@ impl<'a> Tools<'a> {
             Family::Groups => self.groups()?,
             Family::ConsumerProtocol => self.consumer_protocol()?,
             Family::ShareGroups => self.share_groups()?,
+            Family::StreamsGroups => self.streams_groups()?,
             Family::Records => self.records()?,
             Family::Console => self.console()?,
             Family::ApiVersions => self.api_versions()?,

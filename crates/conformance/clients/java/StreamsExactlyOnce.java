@@ -9,11 +9,14 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListGroupsOptions;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.StreamsGroupDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.GroupState;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -25,11 +28,13 @@ import org.apache.kafka.streams.kstream.JoinWindows;
 
 /**
  * A Streams application with {@code exactly_once_v2} counts words and joins two streams in a
- * window. Its process is killed and started again; its output must hold every result once;
- * ../README.md describes the interface.
+ * window, in a classic group or in a streams group. Its process is killed and started again; its
+ * output must hold every result once; ../README.md describes the interface.
  */
 public final class StreamsExactlyOnce {
-    private static final long DEADLINE_MS = 60_000;
+    /** A killed member of a streams group keeps its tasks until its session of 45 s ends. */
+    private static final long DEADLINE_MS = 90_000;
+    private static final String STREAMS_GROUP_SCENARIO = "kip-1071";
     private static final int PARTITIONS = 2;
     private static final int WORDS = 10;
     private static final int PORTIONS = 3;
@@ -37,28 +42,33 @@ public final class StreamsExactlyOnce {
 
     private final String bootstrap;
     private final String topic;
+    private final boolean hasStreamsGroup;
     private final Path state;
     private final Admin admin;
     private final KafkaProducer<String, String> producer;
     private int checks = 0;
     private int failures = 0;
 
-    private StreamsExactlyOnce(String bootstrap, String topic) throws Exception {
+    private StreamsExactlyOnce(String bootstrap, String scenario, String topic) throws Exception {
         this.bootstrap = bootstrap;
         this.topic = topic;
+        this.hasStreamsGroup = scenario.equals(STREAMS_GROUP_SCENARIO);
         this.state = Files.createTempDirectory("moldau-streams-");
         this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
         this.producer = new KafkaProducer<>(Map.of("bootstrap.servers", bootstrap),
             new StringSerializer(), new StringSerializer());
     }
 
-    /** {@code BOOTSTRAP SCENARIO TOPIC}; the application is {@code job BOOTSTRAP TOPIC STATE}. */
+    /**
+     * {@code BOOTSTRAP SCENARIO TOPIC}; the application is
+     * {@code job BOOTSTRAP TOPIC STATE PROTOCOL}.
+     */
     public static void main(String[] args) throws Exception {
         if (args[0].equals("job")) {
-            application(args[1], args[2], args[3]);
+            application(args[1], args[2], args[3], args[4]);
             return;
         }
-        StreamsExactlyOnce program = new StreamsExactlyOnce(args[0], args[2]);
+        StreamsExactlyOnce program = new StreamsExactlyOnce(args[0], args[1], args[2]);
         program.run();
         program.producer.close();
         program.admin.close();
@@ -66,7 +76,8 @@ public final class StreamsExactlyOnce {
     }
 
     /** Runs until it is killed. */
-    private static void application(String bootstrap, String topic, String state) {
+    private static void application(
+            String bootstrap, String topic, String state, String protocol) {
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(topic + "-words")
             .groupByKey()
@@ -91,8 +102,11 @@ public final class StreamsExactlyOnce {
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put("auto.offset.reset", "earliest");
         settings.put("transaction.timeout.ms", 10_000);
-        settings.put("session.timeout.ms", 6000);
-        settings.put("heartbeat.interval.ms", 300);
+        settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, protocol);
+        if (protocol.equals("classic")) {
+            settings.put("session.timeout.ms", 6000);
+            settings.put("heartbeat.interval.ms", 300);
+        }
         new KafkaStreams(builder.build(), settings).start();
     }
 
@@ -113,6 +127,7 @@ public final class StreamsExactlyOnce {
                 read("counts", wanted);
                 if (isLast) {
                     judge();
+                    judgeGroup();
                 }
             } finally {
                 job.destroyForcibly().waitFor();
@@ -126,7 +141,8 @@ public final class StreamsExactlyOnce {
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
             "-cp", System.getProperty("java.class.path"), StreamsExactlyOnce.class.getName(),
-            "job", bootstrap, topic, state.toString()).inheritIO().start();
+            "job", bootstrap, topic, state.toString(), hasStreamsGroup ? "streams" : "classic")
+            .inheritIO().start();
     }
 
     private void produce(int portion) {
@@ -156,6 +172,25 @@ public final class StreamsExactlyOnce {
             return !pair.getValue().equals(List.of("l" + number + "/r" + number));
         }).count();
         check("each pair is joined once", wrong == 0, wrong + " of " + joined.size());
+    }
+
+    /** The tasks of both parts of the topology are with the member that lives. */
+    private void judgeGroup() throws Exception {
+        if (!hasStreamsGroup) {
+            return;
+        }
+        StreamsGroupDescription group =
+            admin.describeStreamsGroups(List.of(topic)).all().get().get(topic);
+        check("the streams group is stable", group.groupState() == GroupState.STABLE,
+            group.toString());
+        check("it has one member", group.members().size() == 1, group.toString());
+        int tasks = group.members().stream()
+            .flatMap(member -> member.assignment().activeTasks().stream())
+            .mapToInt(part -> part.partitions().size()).sum();
+        check("the member has all tasks", tasks == 2 * PARTITIONS, group.toString());
+        boolean isListed = admin.listGroups(ListGroupsOptions.forStreamsGroups()).all().get()
+            .stream().anyMatch(listed -> listed.groupId().equals(topic));
+        check("the group is listed as a streams group", isListed, "");
     }
 
     /** The committed values of each key, once there are so many of them or the time is up. */
