@@ -389,9 +389,13 @@ impl<'a> Tools<'a> {
 
     /// Produces lines of the form `key:value`.
     fn produce(&self, lines: &str) -> Result<Finished> {
+        self.produce_to(self.topic, lines)
+    }
+
+    fn produce_to(&self, topic: &str, lines: &str) -> Result<Finished> {
         let parse_keys =
             ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"];
-        let arguments = [&["--topic", self.topic][..], &parse_keys].concat();
+        let arguments = [&["--topic", topic][..], &parse_keys].concat();
         self.tool_with_input(CONSOLE_PRODUCER, &arguments, lines)
     }
 

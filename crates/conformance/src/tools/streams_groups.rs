@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{CONSOLE_PRODUCER, GROUPS, Tools, both_outputs};
+use super::{GROUPS, Tools, both_outputs};
 use crate::process::Process;
 
 const STREAMS_GROUPS: &str = "org.apache.kafka.tools.streams.StreamsGroupCommand";
@@ -22,7 +22,7 @@ impl Tools<'_> {
             self.tool(super::TOPICS, &create)?;
         }
         let words = format!("{group}-words");
-        self.tool_with_input(CONSOLE_PRODUCER, &["--topic", &words], "one\ntwo\nthree\n")?;
+        self.produce_to(&words, "one:1\ntwo:2\nthree:3\nfour:4\n")?;
         let state = self.directory.join(format!("{group}-state")).display().to_string();
         let mut command = self.peers.java_tool("StreamsExactlyOnce")?;
         command.args(["job", self.bootstrap, group, &state, "streams"]);
