@@ -314,3 +314,117 @@ impl PartialOrd for Load {
         Some(self.cmp(other))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Targets = BTreeMap<String, StreamsTasks>;
+
+    /// Members by the number of their process; stateful subtopologies by the number of their tasks.
+    fn assigned(processes: &[usize], sizes: &[i32], replicas: i32, before: &Targets) -> Targets {
+        let ids: Vec<String> = (0..processes.len()).map(|it| format!("member-{it:02}")).collect();
+        let names: Vec<String> = processes.iter().map(|it| format!("process-{it}")).collect();
+        let parts: Vec<String> = (0..sizes.len()).map(|it| it.to_string()).collect();
+        let held: Vec<MemberTasks> = ids.iter().map(|id| current(before.get(id))).collect();
+        let members = ids.iter().zip(&names).zip(&held).map(|((id, process), current)| {
+            StreamsCandidate { id, process, current, offsets: None }
+        });
+        let subtopologies = parts.iter().zip(sizes).map(|(id, count)| TasksOf {
+            id,
+            count: *count,
+            is_stateful: true,
+        });
+        assign(&Assignment {
+            members: members.collect(),
+            subtopologies: subtopologies.collect(),
+            standby_replicas: replicas,
+        })
+    }
+
+    fn current(target: Option<&StreamsTasks>) -> MemberTasks {
+        let target = target.cloned().unwrap_or_default();
+        let active = target.active.into_iter();
+        let active = active.map(|(id, held)| (id, held.into_iter().map(|it| (it, 1)).collect()));
+        MemberTasks { active: active.collect(), standby: target.standby }
+    }
+
+    fn count(tasks: &TaskIds) -> usize {
+        tasks.values().map(BTreeSet::len).sum()
+    }
+
+    fn holders(targets: &Targets, of: fn(&StreamsTasks) -> &TaskIds) -> BTreeMap<Task, Vec<&str>> {
+        let mut holders: BTreeMap<Task, Vec<&str>> = BTreeMap::new();
+        for (member, tasks) in targets {
+            for (id, held) in of(tasks) {
+                let part = id.parse().unwrap();
+                held.iter().for_each(|it| holders.entry((part, *it)).or_default().push(member));
+            }
+        }
+        holders
+    }
+
+    #[test]
+    fn a_member_that_joins_takes_its_share_and_the_others_keep_theirs() {
+        let before = assigned(&[0, 1], &[6], 0, &Targets::new());
+        let after = assigned(&[0, 1, 2], &[6], 0, &before);
+        assert!(after.values().all(|tasks| count(&tasks.active) == 2), "{after:?}");
+        for (member, tasks) in &before {
+            let kept = &after[member].active["0"];
+            assert!(kept.is_subset(&tasks.active["0"]), "{member} keeps what it had");
+        }
+    }
+
+    #[test]
+    fn the_copies_of_a_process_that_is_gone_take_over() {
+        let before = assigned(&[0, 1, 2], &[6], 1, &Targets::new());
+        let gone = &before["member-02"].active["0"];
+        let mut rest = before.clone();
+        rest.remove("member-02");
+        let after = assigned(&[0, 1], &[6], 1, &rest);
+        for (member, tasks) in &after {
+            let new: BTreeSet<i32> =
+                tasks.active["0"].difference(&before[member].active["0"]).copied().collect();
+            assert!(new.is_subset(gone), "{member} gets tasks of the one that is gone");
+            assert_eq!(count(&tasks.standby), 3, "the other process has the copies");
+        }
+    }
+
+    #[test]
+    fn a_process_with_more_threads_gets_more_tasks() {
+        let targets = assigned(&[0, 0, 1], &[9], 0, &Targets::new());
+        let counts: Vec<usize> = targets.values().map(|tasks| count(&tasks.active)).collect();
+        assert_eq!(counts, [3, 3, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_task_is_active_once_and_its_copies_are_on_other_processes(
+            processes in vec(0..6_usize, 1..12),
+            former in vec(0..6_usize, 1..12),
+            sizes in vec(0..9_i32, 1..4),
+            replicas in 0..3_i32,
+        ) {
+            let before = assigned(&former, &sizes, replicas, &Targets::new());
+            let targets = assigned(&processes, &sizes, replicas, &before);
+            let process = |id: &str| processes[id["member-".len()..].parse::<usize>().unwrap()];
+            let active = holders(&targets, |tasks| &tasks.active);
+            let standby = holders(&targets, |tasks| &tasks.standby);
+            let distinct = processes.iter().collect::<BTreeSet<_>>().len();
+            let copies = usize::try_from(replicas).unwrap().min(distinct - 1);
+            let all = sizes.iter().map(|size| usize::try_from(*size).unwrap()).sum::<usize>();
+            prop_assert_eq!(active.len(), all);
+            for (task, members) in &active {
+                prop_assert_eq!(members.len(), 1);
+                let others = standby.get(task).cloned().unwrap_or_default();
+                prop_assert_eq!(others.len(), copies);
+                let on: BTreeSet<usize> =
+                    members.iter().chain(&others).map(|id| process(id)).collect();
+                prop_assert_eq!(on.len(), copies + 1, "no process has a task twice");
+            }
+        }
+    }
+}

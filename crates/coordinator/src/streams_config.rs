@@ -47,6 +47,10 @@ pub(crate) const TASK_OFFSET_INTERVAL_MS: i32 = 60_000;
 /// `streams.acceptable.recovery.lag`: records that a copy of a state may be behind.
 pub(crate) const ACCEPTABLE_RECOVERY_LAG: i64 = 10_000;
 
+/// Subtopologies of one topology: to decide the partitions of repartition topics, all may have to
+/// be looked at as often as there are any. Applications have some dozens.
+pub(crate) const SUBTOPOLOGIES_MAX: usize = 1_000;
+
 /// Tasks of one group. Targets are written as one record: this takes some MiB of it.
 pub(crate) const TASKS_MAX: i32 = 500_000;
 

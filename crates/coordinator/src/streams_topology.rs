@@ -63,9 +63,9 @@ impl StreamsTopology {
         topics.collect()
     }
 
-    /// Whether a member may be reading the topic.
-    pub(crate) fn reads(&self, topic: &str) -> bool {
-        self.subtopologies.values().any(|part| part.inputs().any(|name| name == topic))
+    /// The topics that members read.
+    pub(crate) fn inputs(&self) -> BTreeSet<&str> {
+        self.subtopologies.values().flat_map(Subtopology::inputs).collect()
     }
 
     /// Bytes of all names, and of what holds them.

@@ -9,6 +9,7 @@ use crate::config::{NAME_BYTES_MAX, SUBSCRIPTION_BYTES_MAX};
 use crate::reply::{Effects, Refused, Reply, StreamsGroupDescription};
 use crate::request::Token;
 use crate::streams::{JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, StreamsGroup};
+use crate::streams_config::SUBTOPOLOGIES_MAX;
 use crate::streams_heartbeat::{StreamsHeartbeat, StreamsHeartbeatReply};
 use crate::streams_topology::StreamsTopology;
 use crate::topics::Topics;
@@ -158,6 +159,9 @@ fn check_topology(topology: &StreamsTopology) -> Result<(), Refused> {
     }
     if topology.epoch < 0 {
         return invalid("the epoch of the topology is negative".to_owned());
+    }
+    if topology.subtopologies.len() > SUBTOPOLOGIES_MAX {
+        return invalid(format!("a topology has at most {SUBTOPOLOGIES_MAX} subtopologies"));
     }
     Ok(())
 }

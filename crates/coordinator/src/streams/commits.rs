@@ -8,6 +8,7 @@ use crate::reply::Reply;
 use crate::request::{OffsetCommitRequest, OffsetDeleteRequest, Token};
 use crate::step::Step;
 use crate::streams_record::StreamsMember;
+use crate::streams_topology::StreamsTopology;
 
 impl StreamsGroup {
     pub(crate) fn offset_commit(
@@ -93,7 +94,8 @@ impl StreamsGroup {
         token: Token,
     ) {
         let topology = self.topology.as_ref().filter(|_| !self.members.is_empty());
-        let is_read = |topic: &str| topology.is_some_and(|topology| topology.reads(topic));
+        let read = topology.map(StreamsTopology::inputs).unwrap_or_default();
+        let is_read = |topic: &str| read.contains(topic);
         delete_offsets(step, &self.id, &mut self.offsets, request, token, &is_read);
     }
 
@@ -102,11 +104,12 @@ impl StreamsGroup {
     pub(crate) fn expire_offsets(&mut self, step: &mut Step<'_>) {
         let (now_ms, retention_ms) = (step.now_ms, step.config.offsets_retention_ms);
         let topology = self.topology.as_ref().filter(|_| !self.members.is_empty());
+        let read = topology.map(StreamsTopology::inputs).unwrap_or_default();
         let expired = self.offsets.remove_where(|topic, committed| {
             let ends_ms = committed
                 .expire_timestamp_ms
                 .unwrap_or(committed.commit_timestamp_ms.saturating_add(retention_ms));
-            ends_ms <= now_ms && !topology.is_some_and(|topology| topology.reads(topic))
+            ends_ms <= now_ms && !read.contains(topic)
         });
         record_deleted(step, &self.id, expired);
     }

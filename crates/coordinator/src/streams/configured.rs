@@ -115,8 +115,13 @@ impl Configured {
         }
         let mut deciding = Deciding { topology, sizes: &self.sizes, counts: BTreeMap::new() };
         deciding.repartition_topics()?;
-        for part in topology.subtopologies.values() {
-            deciding.copartition(part)?;
+        let parts = topology.subtopologies.values();
+        let repartition = parts.clone().flat_map(|part| &part.repartition_sources);
+        // Whether the user gave the number of partitions.
+        let repartition: BTreeMap<&str, bool> =
+            repartition.map(|topic| (topic.name.as_str(), topic.partitions != 0)).collect();
+        for part in parts {
+            deciding.copartition(part, &repartition)?;
         }
         let mut tasks = BTreeMap::new();
         for (id, part) in &topology.subtopologies {
@@ -190,28 +195,29 @@ impl Deciding<'_> {
         let given = given.filter(|topic| topic.partitions != 0);
         let mut counts: BTreeMap<String, i32> =
             given.map(|topic| (topic.name.clone(), topic.partitions)).collect();
+        let mut pending: Vec<&Subtopology> = parts().collect();
         loop {
-            let mut is_complete = true;
-            let before = counts.len();
-            for part in parts() {
-                for sink in &part.repartition_sinks {
-                    if counts.contains_key(sink) {
-                        continue;
-                    }
-                    let repartition = part.repartition_sources.iter();
-                    let repartition = repartition.filter_map(|topic| counts.get(&topic.name));
-                    let sources = part.source_topics.iter();
-                    let sources = sources.filter_map(|topic| self.sizes.get(topic));
-                    match repartition.chain(sources).max().copied() {
-                        Some(count) => drop(counts.insert(sink.clone(), count)),
-                        None => is_complete = false,
-                    }
+            let before = pending.len();
+            pending.retain(|part| {
+                let mut undecided =
+                    part.repartition_sinks.iter().filter(|sink| !counts.contains_key(*sink));
+                if undecided.next().is_none() {
+                    return false;
                 }
-            }
-            if is_complete {
+                let repartition = part.repartition_sources.iter();
+                let repartition = repartition.filter_map(|topic| counts.get(&topic.name));
+                let sources = part.source_topics.iter();
+                let sources = sources.filter_map(|topic| self.sizes.get(topic));
+                let Some(count) = repartition.chain(sources).max().copied() else { return true };
+                for sink in &part.repartition_sinks {
+                    counts.entry(sink.clone()).or_insert(count);
+                }
+                false
+            });
+            if pending.is_empty() {
                 break;
             }
-            if counts.len() == before {
+            if pending.len() == before {
                 let message = "the partitions of repartition topics cannot be decided: they depend \
                                on each other";
                 return Err(invalid(message.to_owned()));
@@ -227,12 +233,11 @@ impl Deciding<'_> {
     }
 
     /// Gives the topics that are read together the same number of partitions.
-    fn copartition(&mut self, part: &Subtopology) -> Result<(), Unfit> {
-        let mut repartition = BTreeMap::new();
-        for other in self.topology.subtopologies.values() {
-            let topics = other.repartition_sources.iter();
-            repartition.extend(topics.map(|topic| (topic.name.as_str(), topic.partitions != 0)));
-        }
+    fn copartition(
+        &mut self,
+        part: &Subtopology,
+        repartition: &BTreeMap<&str, bool>,
+    ) -> Result<(), Unfit> {
         for group in &part.copartition_groups {
             let sources = named(&part.source_topics, &group.source_topics)?;
             let own = named(&part.repartition_sources, &group.repartition_sources)?;
