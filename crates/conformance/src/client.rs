@@ -71,7 +71,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
