@@ -22,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("encryption", &["net", "records"]),
     ("client", &["net", "protocol", "records"]),
     ("broker", &["threads", "net", "protocol", "records", "storage", "coordinator"]),
+    ("consumer", &["client", "records"]),
     ("proxy", &["threads", "net", "protocol", "records"]),
     ("filters", &["net", "protocol", "records", "encryption", "proxy"]),
     ("checker", &[]),
