@@ -1,0 +1,251 @@
+//! The scheduler: which records of which partition run next. It has no threads, sockets or clocks.
+//!
+//! The records of a partition are queued in lanes. A lane runs one slice of records at a time, in
+//! their order; lanes run beside each other. [`Order`] says which records share a lane. Partitions
+//! take turns by bytes (deficit round robin), so that a busy one does not displace the others.
+//!
+//! A record that is to be handled again later keeps its place: its lane waits, all others go on.
+//! Records count as done through the ledger of their partition alone.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `partition` | the lanes and the ledger of one partition |
+//! | `slice` | records that run, and how far they are |
+
+mod partition;
+mod slice;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::ledger::{Commit, Ledger};
+use partition::{LaneId, Partition};
+#[cfg(test)]
+use slice::Item;
+pub(crate) use slice::{PostponedBy, Slice};
+
+/// Which records of a partition are handled in order.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Order {
+    /// All: one after the other.
+    Partition,
+    /// Those with the same key. Keys are spread over this many lanes; records without a key have
+    /// no order.
+    Key(NonZeroU32),
+    /// None: any record may run beside any other.
+    None,
+}
+
+impl Order {
+    /// [`Order::Key`] with a number of lanes at which keys seldom wait for each other.
+    #[must_use]
+    pub fn by_key() -> Self {
+        Self::Key(LANES_DEFAULT)
+    }
+}
+
+/// How the records of a partition are scheduled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) order: Order,
+    /// Records of one slice.
+    pub(crate) slice_records_max: usize,
+    /// Records that are queued or run; more wait in the fetcher.
+    pub(crate) queue_records_max: usize,
+    /// Their bytes.
+    pub(crate) queue_bytes_max: usize,
+}
+
+/// Names an assigned partition for as long as it is assigned; never used twice.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(crate) struct PartitionId(u64);
+
+/// A slice that runs.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Ticket {
+    pub(crate) partition: PartitionId,
+    lane: LaneId,
+}
+
+/// A record that was fetched.
+#[derive(Debug)]
+pub(crate) struct Arrival<P> {
+    pub(crate) offset: i64,
+    /// Hash of its key; `None` for a record without a key.
+    pub(crate) key_hash: Option<u64>,
+    pub(crate) bytes: usize,
+    pub(crate) payload: P,
+}
+
+/// What becomes of the records of a slice that are not done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Rest {
+    /// They run again as soon as they may: nothing was tried with them.
+    Untried,
+    /// The first `records` of them are tried again at `at`.
+    Postponed { records: usize, at: Duration, by: PostponedBy },
+}
+
+/// The scheduler of all assigned partitions; `P` is what a record carries along.
+#[derive(Debug)]
+pub(crate) struct Scheduler<P> {
+    partitions: HashMap<PartitionId, Partition<P>>,
+    next_id: u64,
+    /// Partitions with lanes that may run, in the order of their turns.
+    turns: VecDeque<PartitionId>,
+    /// When lanes may run again; the number tells apart those of the same time.
+    timers: BTreeMap<(Duration, u64), Ticket>,
+    next_timer: u64,
+    /// Slices that run.
+    running: usize,
+    /// Most of them.
+    workers: usize,
+}
+
+impl<P: Clone> Scheduler<P> {
+    /// A scheduler without partitions that runs at most `workers` slices at a time.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self {
+            partitions: HashMap::new(),
+            next_id: 0,
+            turns: VecDeque::new(),
+            timers: BTreeMap::new(),
+            next_timer: 0,
+            running: 0,
+            workers,
+        }
+    }
+
+    /// Changes how many slices run at a time; those that run are not stopped.
+    pub(crate) fn set_workers(&mut self, workers: usize) {
+        self.workers = workers;
+    }
+
+    /// Takes a partition over.
+    pub(crate) fn assign(&mut self, plan: Plan, ledger: Ledger) -> PartitionId {
+        let id = PartitionId(self.next_id);
+        self.next_id += 1;
+        self.partitions.insert(id, Partition::new(plan, ledger));
+        id
+    }
+
+    /// Whether the partition takes the record at `offset`, of so many bytes, into its queue.
+    pub(crate) fn has_room(&self, id: PartitionId, offset: i64) -> bool {
+        self.partitions.get(&id).is_some_and(|partition| partition.has_room(offset))
+    }
+
+    /// Queues a record, unless it is known to be done.
+    pub(crate) fn deliver(&mut self, id: PartitionId, arrival: Arrival<P>) {
+        let Some(partition) = self.partitions.get_mut(&id) else { return };
+        if partition.deliver(arrival) {
+            Self::take_turn(&mut self.turns, id, partition);
+        }
+    }
+
+    /// No record lies between what was delivered and `next`.
+    pub(crate) fn pass(&mut self, id: PartitionId, next: i64) {
+        if let Some(partition) = self.partitions.get_mut(&id) {
+            partition.pass(next);
+        }
+    }
+
+    /// The next slice to run, which the caller must [`finish`](Self::finish); `None` if all
+    /// workers are busy or nothing may run at `now`.
+    pub(crate) fn next(&mut self, now: Duration) -> Option<(Ticket, Slice<P>)> {
+        self.wake(now);
+        while self.running < self.workers {
+            let id = *self.turns.front()?;
+            let Some(partition) = self.partitions.get_mut(&id) else {
+                self.turns.pop_front();
+                continue;
+            };
+            if !partition.may_run() {
+                partition.end_turn();
+                self.turns.pop_front();
+                continue;
+            }
+            match partition.start() {
+                Some((lane, slice)) => {
+                    self.running += 1;
+                    return Some((Ticket { partition: id, lane }, slice));
+                }
+                None => self.turns.rotate_left(1),
+            }
+        }
+        None
+    }
+
+    /// Takes back a slice that ran; its records that are not done are treated as `rest` says.
+    pub(crate) fn finish(&mut self, ticket: Ticket, rest: Rest) {
+        self.running = self.running.saturating_sub(1);
+        let Ticket { partition: id, lane } = ticket;
+        let Some(partition) = self.partitions.get_mut(&id) else { return };
+        if let Some(at) = partition.finish(lane, rest) {
+            self.timers.insert((at, self.next_timer), ticket);
+            self.next_timer += 1;
+        }
+        Self::take_turn(&mut self.turns, id, partition);
+    }
+
+    /// When a waiting lane may run next.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.timers.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Starts nothing more of a partition, and asks what runs to stop after its current record.
+    pub(crate) fn drain(&mut self, id: PartitionId) {
+        if let Some(partition) = self.partitions.get_mut(&id) {
+            partition.drain();
+        }
+    }
+
+    /// Whether nothing of a partition runs.
+    pub(crate) fn is_idle(&self, id: PartitionId) -> bool {
+        self.partitions.get(&id).is_none_or(Partition::is_idle)
+    }
+
+    /// Gives a partition up, with what may be committed of it if that was not taken yet. Slices
+    /// that still run have no effect any more.
+    pub(crate) fn remove(&mut self, id: PartitionId) -> Option<Commit> {
+        self.partitions.remove(&id)?.take_commit()
+    }
+
+    /// What may be committed of a partition, if it has changed since it was last taken.
+    pub(crate) fn take_commit(&mut self, id: PartitionId) -> Option<Commit> {
+        self.partitions.get_mut(&id)?.take_commit()
+    }
+
+    /// A commit failed: it is taken again.
+    pub(crate) fn retake_commit(&mut self, id: PartitionId) {
+        if let Some(partition) = self.partitions.get_mut(&id) {
+            partition.retake_commit();
+        }
+    }
+
+    /// Lets lanes whose time has come run again.
+    fn wake(&mut self, now: Duration) {
+        while let Some(timer) = self.timers.first_entry().filter(|timer| timer.key().0 <= now) {
+            let Ticket { partition: id, lane } = timer.remove();
+            if let Some(partition) = self.partitions.get_mut(&id) {
+                partition.wake(lane);
+                Self::take_turn(&mut self.turns, id, partition);
+            }
+        }
+    }
+
+    fn take_turn(turns: &mut VecDeque<PartitionId>, id: PartitionId, partition: &mut Partition<P>) {
+        if partition.wants_turn() {
+            turns.push_back(id);
+        }
+    }
+}
+
+/// Lanes of a partition by key. With 1,000 keys in flight a key waits for another one in every
+/// fifth case; a lane without records takes no memory.
+const LANES_DEFAULT: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
+
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Lanes, turns and drains, one by one.
+
+use std::num::NonZeroU32;
+
+use super::*;
+
+const PLAN: Plan = Plan {
+    order: Order::Key(NonZeroU32::new(16).expect("not zero")),
+    slice_records_max: 10,
+    queue_records_max: 100,
+    queue_bytes_max: 1 << 20,
+};
+const NOW: Duration = Duration::from_secs(1);
+
+fn plan(order: Order) -> Plan {
+    Plan { order, ..PLAN }
+}
+
+fn deliver(scheduler: &mut Scheduler<()>, id: PartitionId, offset: i64, key: Option<u64>) {
+    scheduler.deliver(id, Arrival { offset, key_hash: key, bytes: 100, payload: () });
+}
+
+/// One partition whose records have these keys, from offset 0 on.
+fn scheduler(order: Order, keys: &[Option<u64>]) -> (Scheduler<()>, PartitionId) {
+    let mut scheduler = Scheduler::new(100);
+    let id = scheduler.assign(plan(order), Ledger::at(0));
+    for (offset, key) in (0..).zip(keys) {
+        deliver(&mut scheduler, id, offset, *key);
+    }
+    (scheduler, id)
+}
+
+fn offsets(slice: &Slice<()>) -> Vec<i64> {
+    slice.items().iter().map(|item| item.offset).collect()
+}
+
+fn start_all(scheduler: &mut Scheduler<()>, now: Duration) -> Vec<(Ticket, Slice<()>)> {
+    std::iter::from_fn(|| scheduler.next(now)).collect()
+}
+
+fn started(scheduler: &mut Scheduler<()>, now: Duration) -> Vec<Vec<i64>> {
+    start_all(scheduler, now).iter().map(|(_, slice)| offsets(slice)).collect()
+}
+
+fn finish(scheduler: &mut Scheduler<()>, (ticket, slice): &(Ticket, Slice<()>)) {
+    slice.set_done(slice.items().len());
+    scheduler.finish(*ticket, Rest::Untried);
+}
+
+#[test]
+fn a_partition_in_order_runs_one_slice_at_a_time() {
+    let (mut scheduler, _) = scheduler(Order::Partition, &[None; 12]);
+    let first = scheduler.next(NOW).expect("ready");
+    assert_eq!(offsets(&first.1), (0..10).collect::<Vec<_>>());
+    assert!(scheduler.next(NOW).is_none());
+    finish(&mut scheduler, &first);
+    assert_eq!(started(&mut scheduler, NOW), [[10, 11]]);
+}
+
+#[test]
+fn records_of_a_key_share_a_lane() {
+    let keys = [Some(1), Some(2), Some(1), None, None];
+    let (mut scheduler, _) = scheduler(PLAN.order, &keys);
+    assert_eq!(started(&mut scheduler, NOW), [vec![0, 2], vec![1], vec![3], vec![4]]);
+}
+
+#[test]
+fn records_without_order_run_beside_each_other() {
+    let (mut scheduler, _) = scheduler(Order::None, &[Some(1); 3]);
+    assert_eq!(started(&mut scheduler, NOW), [[0], [1], [2]]);
+}
+
+#[test]
+fn a_postponed_record_blocks_its_lane_alone() {
+    let (mut scheduler, id) = scheduler(PLAN.order, &[Some(1), Some(2), Some(1)]);
+    let running = start_all(&mut scheduler, NOW);
+    let at = NOW + Duration::from_secs(5);
+    let postponed = Rest::Postponed { records: 1, at, by: PostponedBy::Failure };
+    scheduler.finish(running[0].0, postponed);
+    finish(&mut scheduler, &running[1]);
+    deliver(&mut scheduler, id, 3, Some(2));
+    assert_eq!(started(&mut scheduler, NOW), [[3]]);
+    assert_eq!(scheduler.next_due(), Some(at));
+    let again = start_all(&mut scheduler, at);
+    // The record that failed runs by itself: what it went through is not that of the next one.
+    assert_eq!(offsets(&again[0].1), [0]);
+    assert_eq!(again[0].1.items()[0].attempt.failures, 1);
+    finish(&mut scheduler, &again[0]);
+    assert_eq!(started(&mut scheduler, at), [[2]]);
+}
+
+#[test]
+fn a_busy_partition_does_not_displace_a_quiet_one() {
+    let mut scheduler = Scheduler::new(1);
+    let busy = scheduler.assign(plan(Order::None), Ledger::at(0));
+    let quiet = scheduler.assign(plan(Order::None), Ledger::at(0));
+    for offset in 0..100 {
+        let arrival = Arrival { offset, key_hash: None, bytes: 40_000, payload: () };
+        scheduler.deliver(busy, arrival);
+    }
+    deliver(&mut scheduler, quiet, 0, None);
+    let mut before = 0;
+    loop {
+        let (ticket, slice) = scheduler.next(NOW).expect("ready");
+        if ticket.partition == quiet {
+            break;
+        }
+        before += 1;
+        finish(&mut scheduler, &(ticket, slice));
+    }
+    assert!(before <= 2, "{before} large records came first");
+}
+
+#[test]
+fn workers_bound_what_runs() {
+    let (mut scheduler, _) = scheduler(Order::None, &[None; 5]);
+    scheduler.set_workers(2);
+    let running = start_all(&mut scheduler, NOW);
+    assert_eq!(running.len(), 2);
+    scheduler.set_workers(3);
+    assert_eq!(start_all(&mut scheduler, NOW).len(), 1);
+    finish(&mut scheduler, &running[0]);
+    assert_eq!(scheduler.running, 2);
+}
+
+#[test]
+fn the_queue_of_a_partition_is_bounded() {
+    let (mut scheduler, id) = scheduler(Order::Partition, &[None; 100]);
+    assert!(!scheduler.has_room(id, 100));
+    let first = scheduler.next(NOW).expect("ready");
+    finish(&mut scheduler, &first);
+    assert!(scheduler.has_room(id, 100));
+    let large = Arrival { offset: 100, key_hash: None, bytes: 1 << 20, payload: () };
+    scheduler.deliver(id, large);
+    assert!(!scheduler.has_room(id, 101));
+}
+
+#[test]
+fn a_drained_partition_commits_what_was_done_and_starts_nothing() {
+    let (mut scheduler, id) = scheduler(PLAN.order, &[Some(1), Some(1), Some(2), Some(3)]);
+    scheduler.set_workers(2);
+    let running = start_all(&mut scheduler, NOW);
+    scheduler.drain(id);
+    assert!(running.iter().all(|(_, slice)| slice.is_stopped()));
+    running[0].1.set_done(1);
+    scheduler.finish(running[0].0, Rest::Untried);
+    assert!(!scheduler.is_idle(id));
+    finish(&mut scheduler, &running[1]);
+    assert!(scheduler.is_idle(id));
+    assert!(scheduler.next(NOW).is_none());
+    let commit = scheduler.remove(id).expect("records were done");
+    let mut restored = Ledger::restore(commit.offset, &commit.metadata);
+    assert_eq!((0..4).filter(|it| restored.deliver(*it) == crate::Delivery::Open).count(), 2);
+}
+
+#[test]
+fn a_commit_counts_the_records_of_a_slice_that_runs_on() {
+    let (mut scheduler, id) = scheduler(Order::Partition, &[None; 10]);
+    assert_eq!(scheduler.take_commit(id), None, "nothing was done");
+    let (_, slice) = scheduler.next(NOW).expect("ready");
+    slice.set_done(7);
+    assert_eq!(scheduler.take_commit(id).map(|commit| commit.offset), Some(7));
+    assert_eq!(scheduler.take_commit(id), None);
+    scheduler.retake_commit(id);
+    assert_eq!(scheduler.take_commit(id).map(|commit| commit.offset), Some(7));
+}
+
+#[test]
+fn what_runs_on_after_a_partition_is_lost_has_no_effect() {
+    let (mut scheduler, id) = scheduler(Order::Partition, &[None; 3]);
+    let late = scheduler.next(NOW).expect("ready");
+    scheduler.remove(id);
+    let again = scheduler.assign(plan(Order::Partition), Ledger::at(0));
+    finish(&mut scheduler, &late);
+    assert_eq!(scheduler.take_commit(again), None);
+    assert_eq!(scheduler.running, 0);
+}
