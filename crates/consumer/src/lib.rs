@@ -4,17 +4,59 @@
 //! |---|---|
 //! | `ledger` | [`Ledger`]: which records of a partition are done, and what may be committed |
 //! | `scheduler` | which records of which partition run next |
+//! | `message` | [`Message`] and [`Batch`]: views of fetched records |
+//! | `handler` | [`Handler`], and functions as handlers |
+//! | `layer` | [`Layer`]: retries, dead letters, filters and others around handlers |
+//! | `route` | [`Route`]: a handler, its layers, and how its records are scheduled |
+//! | `context` | what surrounds the handling of a record |
+//! | `app` | [`App`]: which topics are read, as which group, by which routes |
+//! | `runtime` | the task that connects member, fetcher, scheduler and handlers |
+//! | `member` | the group member, on a thread of its own |
+//! | `outbox` | records that layers send |
+//! | `testing` | a broker in the process of a test |
+//! | `clock` | [`Clock`]: the time that retries and delays go by |
 //!
 //! Invariants:
 //!
 //! - A committed offset never passes a record that is not done, and the ledger alone says what is
 //!   done.
 //! - A record that fails, or waits, blocks only the records that must follow it.
+//! - Queues are bounded in records and bytes; a partition whose queue is full is not fetched.
 //! - `ledger` and `scheduler` have no threads, sockets or clocks.
 
+mod app;
+mod clock;
+mod context;
+mod error;
+mod failure;
+mod handler;
+mod layer;
 mod ledger;
-#[cfg_attr(not(test), expect(dead_code, reason = "a runtime uses it"))]
+mod member;
+mod message;
+mod outbox;
+mod route;
+mod runtime;
 mod scheduler;
+#[cfg(feature = "testing")]
+pub mod testing;
 
+pub use app::{App, AppOptions, Control};
+pub use clock::Clock;
+pub use context::Context;
+pub use error::Error;
+pub use failure::{BoxError, Cause, Failure, Postponed};
+#[cfg(feature = "json")]
+pub use handler::Json;
+pub use handler::{Attempt, Extract, FunctionHandler, Handler, HandlerFn, State, Work};
+pub use layer::{
+    Backoff, DeadLetters, Delay, Expire, Filter, Layer, Layered, Measured, Metrics, Retry,
+    Throttle, Timeout, header,
+};
 pub use ledger::{Commit, Delivery, Ledger, METADATA_BYTES_MAX};
+pub use message::{Batch, Message};
+pub use route::{AnyRoute, Route, batch, record};
 pub use scheduler::Order;
+
+/// Result of calls of this crate.
+pub type Result<T> = std::result::Result<T, Error>;

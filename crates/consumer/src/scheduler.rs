@@ -23,7 +23,7 @@ use crate::ledger::{Commit, Ledger};
 use partition::{LaneId, Partition};
 #[cfg(test)]
 use slice::Item;
-pub(crate) use slice::{PostponedBy, Slice};
+pub(crate) use slice::{Attempt, PostponedBy, Slice};
 
 /// Which records of a partition are handled in order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -55,6 +55,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &["conformance"]),
 ];
 
+/// Edges of tests, and of what helps tests: optional dependencies or those of development.
+const TEST_EDGES: &[(&str, &str)] = &[("consumer", "broker"), ("consumer", "consumer")];
+
 /// The most third-party crates that the workspace may name in all.
 const THIRD_PARTY_MAX: usize = 60;
 
@@ -68,6 +71,9 @@ pub(super) struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
+    /// `dev`, `build`, or nothing.
+    kind: Option<String>,
+    optional: bool,
     /// Only crates of the workspace have one.
     path: Option<String>,
 }
@@ -103,7 +109,7 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
             let used = short(&dependency.name);
             if dependency.path.is_none() {
                 third_party.insert(used);
-            } else if !allowed.contains(&used) {
+            } else if !allowed.contains(&used) && !dependency.is_for_tests(name, used) {
                 findings.push(edge(format!("{name} must not use {used}")));
             }
         }
@@ -113,6 +119,14 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
         findings.push(edge(detail));
     }
     findings
+}
+
+impl Dependency {
+    /// Whether only tests make `name` use it, and may.
+    fn is_for_tests(&self, name: &str, used: &str) -> bool {
+        let is_left_out = self.optional || self.kind.as_deref() == Some("dev");
+        is_left_out && TEST_EDGES.contains(&(name, used))
+    }
 }
 
 fn edge(detail: String) -> Finding {
@@ -130,7 +144,12 @@ mod tests {
     fn package(name: &str, uses: &[&str]) -> Package {
         let dependencies = uses
             .iter()
-            .map(|name| Dependency { name: (*name).to_owned(), path: Some(String::new()) })
+            .map(|name| Dependency {
+                name: (*name).to_owned(),
+                kind: None,
+                optional: false,
+                path: Some(String::new()),
+            })
             .collect();
         Package { name: name.to_owned(), dependencies }
     }
@@ -150,6 +169,14 @@ mod tests {
         let found = check(&[package("moldau-storage", &["moldau-records", "moldau-protocol"])]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].detail, "storage must not use protocol");
+    }
+
+    #[test]
+    fn the_broker_is_an_edge_of_tests_alone() {
+        let mut consumer = package("moldau-consumer", &["moldau-broker"]);
+        assert_eq!(check(std::slice::from_ref(&consumer)).len(), 1);
+        consumer.dependencies[0].optional = true;
+        assert_eq!(check(&[consumer]).len(), 0);
     }
 
     #[test]

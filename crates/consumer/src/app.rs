@@ -1,0 +1,185 @@
+//! The app: which topics are read, as which group, and what handles their records.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moldau_client::{Cluster, ClusterOptions, FetcherOptions, MembershipOptions, TopicPartition};
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::context::{Services, States};
+use crate::member::{Group, Member};
+use crate::outbox::Outbox;
+use crate::route::AnyRoute;
+use crate::runtime::{Parts, Runtime};
+use crate::{Error, Result};
+
+/// Options of an app. The defaults suit most.
+#[derive(Clone, Debug)]
+pub struct AppOptions {
+    /// How the cluster is reached: TLS, SASL, timeouts.
+    pub cluster: ClusterOptions,
+    /// The group's protocol, timeouts and static id. The topics come from the routes.
+    pub membership: MembershipOptions,
+    /// How records are fetched; its `reset` says where a group without offsets begins.
+    pub fetcher: FetcherOptions,
+    /// Records or batches that are handled at a time, over all topics.
+    pub workers: usize,
+    /// Time between commits.
+    pub commit_interval: Duration,
+    /// How long handlers may go on with their current record when a partition is revoked or the
+    /// app ends. Then they are cancelled, and the record is handled by the next owner. Must be
+    /// shorter than the rebalance timeout of the membership.
+    pub drain_timeout: Duration,
+    /// The time that retries and delays go by.
+    pub clock: Clock,
+}
+
+impl Default for AppOptions {
+    fn default() -> Self {
+        Self {
+            cluster: ClusterOptions::default(),
+            membership: MembershipOptions::default(),
+            fetcher: FetcherOptions::default(),
+            workers: WORKERS_DEFAULT,
+            commit_interval: Duration::from_secs(1),
+            drain_timeout: Duration::from_secs(30),
+            clock: Clock::system(),
+        }
+    }
+}
+
+/// A Kafka worker: reads topics as a member of a group and hands each record to the route of its
+/// topic.
+pub struct App {
+    bootstrap: Vec<String>,
+    group: Option<String>,
+    routes: Vec<(Arc<str>, AnyRoute)>,
+    states: States,
+    options: AppOptions,
+    workers: watch::Sender<usize>,
+    assignment: watch::Sender<Vec<TopicPartition>>,
+}
+
+/// Watches and changes an app that runs. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Control {
+    workers: watch::Sender<usize>,
+    assignment: watch::Sender<Vec<TopicPartition>>,
+}
+
+impl App {
+    /// An app of the cluster with these addresses (`host:port`).
+    pub fn new<A: Into<String>>(bootstrap: impl IntoIterator<Item = A>) -> Self {
+        let options = AppOptions::default();
+        Self {
+            bootstrap: bootstrap.into_iter().map(Into::into).collect(),
+            group: None,
+            routes: Vec::new(),
+            states: States::default(),
+            workers: watch::Sender::new(options.workers),
+            assignment: watch::Sender::default(),
+            options,
+        }
+    }
+
+    /// The consumer group (`group.id`).
+    #[must_use]
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// Handles the records of `topic` by `route`.
+    #[must_use]
+    pub fn topic(mut self, topic: &str, route: impl Into<AnyRoute>) -> Self {
+        self.routes.push((topic.into(), route.into()));
+        self
+    }
+
+    /// Gives handlers a value, one for each type; they take it as [`State`](crate::State).
+    #[must_use]
+    pub fn state<S: Send + Sync + 'static>(mut self, state: S) -> Self {
+        self.states.insert(state);
+        self
+    }
+
+    /// Replaces all options.
+    #[must_use]
+    pub fn options(mut self, options: AppOptions) -> Self {
+        self.workers.send_replace(options.workers);
+        self.options = options;
+        self
+    }
+
+    /// How many records or batches are handled at a time, over all topics.
+    #[must_use]
+    pub fn workers(self, workers: usize) -> Self {
+        self.workers.send_replace(workers);
+        self
+    }
+
+    /// Watches and changes the app while it runs.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        Control { workers: self.workers.clone(), assignment: self.assignment.clone() }
+    }
+
+    /// Runs the app until `shutdown` completes. Handlers then finish their current record, offsets
+    /// are committed, and the member leaves its group. Must be called in a tokio runtime, which
+    /// runs the handlers.
+    ///
+    /// # Errors
+    /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`]; [`Error::Client`] if the
+    /// cluster cannot be reached, or refuses the member for good.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let name = self.group.ok_or(Error::NoGroup)?;
+        let topics: Vec<String> = self.routes.iter().map(|(it, _)| it.to_string()).collect();
+        let mut sorted: Vec<&Arc<str>> = self.routes.iter().map(|(topic, _)| topic).collect();
+        sorted.sort_unstable();
+        if let Some([topic, _]) = sorted.array_windows().find(|[one, other]| one == other) {
+            return Err(Error::RouteTwice { topic: Arc::clone(topic) });
+        }
+        if topics.is_empty() {
+            return Err(Error::NoRoute);
+        }
+        let AppOptions { cluster: options, mut membership, fetcher, .. } = self.options;
+        let connect = Cluster::connect(&self.bootstrap, options.clone());
+        let cluster = Box::pin(connect).await?;
+        membership.topics = topics;
+        let group =
+            Group { bootstrap: self.bootstrap, cluster: options, name, options: membership };
+        let (clock, states) = (self.options.clock, self.states);
+        let services = Arc::new(Services { clock, states, outbox: Outbox::new(cluster.clone()) });
+        let runtime = Runtime::new(Parts {
+            cluster,
+            member: Member::start(group)?,
+            fetcher,
+            routes: self.routes.into_iter().collect(),
+            services,
+            workers: self.workers.subscribe(),
+            assignment: self.assignment,
+            commit_interval: self.options.commit_interval,
+            drain_timeout: self.options.drain_timeout,
+        });
+        // Callers join and select on this future, which should not be large.
+        Box::pin(runtime.run(shutdown)).await
+    }
+}
+
+impl Control {
+    /// Changes how many records or batches are handled at a time; those under way are not stopped.
+    pub fn set_workers(&self, workers: usize) {
+        self.workers.send_replace(workers);
+    }
+
+    /// Partitions that the app reads, whenever they change.
+    #[must_use]
+    pub fn assignment(&self) -> watch::Receiver<Vec<TopicPartition>> {
+        self.assignment.subscribe()
+    }
+}
+
+/// Handlers that wait for other services most of the time: tasks are small, and a route's order
+/// limits them further.
+const WORKERS_DEFAULT: usize = 256;

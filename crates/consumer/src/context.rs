@@ -1,0 +1,79 @@
+//! What surrounds the handling of a record: its attempts, the time, the state of the app.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::outbox::Outbox;
+use crate::scheduler::{Attempt, PostponedBy};
+
+/// What surrounds the handling of a record or batch.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    attempt: Attempt,
+    services: &'a Services,
+}
+
+/// What all handlers of an app share.
+pub(crate) struct Services {
+    pub(crate) clock: Clock,
+    pub(crate) states: States,
+    pub(crate) outbox: Outbox,
+}
+
+/// Values of the app by their type.
+#[derive(Clone, Default)]
+pub(crate) struct States {
+    by_type: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(attempt: Attempt, services: &'a Services) -> Self {
+        Self { attempt, services }
+    }
+
+    /// Number of this attempt, from 1 on. Only failures count, not waits.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt.failures.saturating_add(1)
+    }
+
+    /// Time since 1970-01-01 by the app's clock.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.services.clock.now()
+    }
+
+    /// The app's clock.
+    #[must_use]
+    pub fn clock(&self) -> &'a Clock {
+        &self.services.clock
+    }
+
+    /// The state of type `S` that the app was given.
+    #[must_use]
+    pub fn state<S: Send + Sync + 'static>(&self) -> Option<Arc<S>> {
+        self.services.states.get()
+    }
+
+    pub(crate) fn outbox(&self) -> &'a Outbox {
+        &self.services.outbox
+    }
+
+    /// Whether layer `number` let it wait, and nothing else since.
+    pub(crate) fn has_waited_for(&self, number: u32) -> bool {
+        self.attempt.postponed_by == Some(PostponedBy::Layer(number))
+    }
+}
+
+impl States {
+    pub(crate) fn insert<S: Send + Sync + 'static>(&mut self, state: S) {
+        self.by_type.insert(TypeId::of::<S>(), Arc::new(state));
+    }
+
+    fn get<S: Send + Sync + 'static>(&self) -> Option<Arc<S>> {
+        Arc::clone(self.by_type.get(&TypeId::of::<S>())?).downcast().ok()
+    }
+}

@@ -1,0 +1,35 @@
+//! Why an app ends, grouped by who can do something about it.
+
+use std::sync::Arc;
+
+/// Why an app could not start, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // The caller described an app that cannot run.
+    /// The app has no group.
+    #[error("the app has no group")]
+    NoGroup,
+    /// The app has no route.
+    #[error("the app has no route")]
+    NoRoute,
+    /// Two routes are for the same topic.
+    #[error("two routes are for topic {topic}")]
+    RouteTwice {
+        /// The topic.
+        topic: Arc<str>,
+    },
+
+    // The cluster is to blame, or does not let this app in.
+    /// The cluster cannot be reached, or refuses the app.
+    #[error(transparent)]
+    Client(#[from] moldau_client::Error),
+
+    // The operating system is to blame.
+    /// The thread of the group member could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+    /// The thread of the group member ended.
+    #[error("the thread of the group member ended")]
+    MemberGone,
+}

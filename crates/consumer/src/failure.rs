@@ -1,0 +1,126 @@
+//! Why a record was not handled.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use crate::scheduler::PostponedBy;
+
+/// Any error of a handler.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Why a record or batch was not handled. Layers decide by it; what none of them settles is tried
+/// again, with growing pauses.
+#[derive(Debug)]
+pub struct Failure {
+    cause: Cause,
+    /// Offsets of the records that it is about; `None` for all that the handler was given.
+    concerned: Option<Vec<i64>>,
+}
+
+/// What happened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The handler returned an error.
+    Failed(BoxError),
+    /// The handler says that further attempts will not help.
+    Permanent(BoxError),
+    /// The record does not have the form that the handler takes.
+    Undecodable(BoxError),
+    /// The handler took longer than this.
+    TimedOut(Duration),
+    /// The handler panicked with this message.
+    Panicked(String),
+    /// It is to be handled later: not a failure.
+    Postponed(Postponed),
+}
+
+/// When a record is to be handled again; made by layers.
+#[derive(Clone, Copy, Debug)]
+pub struct Postponed {
+    pub(crate) at: Duration,
+    pub(crate) by: PostponedBy,
+}
+
+impl Failure {
+    /// A failure that further attempts will not help with. As the error of a handler it is kept.
+    pub fn permanent(error: impl Into<BoxError>) -> Self {
+        Cause::Permanent(error.into()).into()
+    }
+
+    /// The failure that a handler's error says.
+    pub(crate) fn of(error: BoxError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(failure) => *failure,
+            Err(error) => Cause::Failed(error).into(),
+        }
+    }
+
+    pub(crate) fn postponed(at: Duration, by: PostponedBy) -> Self {
+        Cause::Postponed(Postponed { at, by }).into()
+    }
+
+    /// The same, about no other records than those at `offsets`.
+    pub(crate) fn concerning(mut self, offsets: impl Iterator<Item = i64>) -> Self {
+        self.concerned.get_or_insert_with(|| offsets.collect());
+        self
+    }
+
+    /// Whether it is about the record at `offset`, of those that the handler was given.
+    #[must_use]
+    pub fn concerns(&self, offset: i64) -> bool {
+        self.concerned.as_ref().is_none_or(|offsets| offsets.contains(&offset))
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// Whether it is a postponement, which layers pass on.
+    #[must_use]
+    pub fn is_postponed(&self) -> bool {
+        matches!(self.cause, Cause::Postponed(_))
+    }
+
+    /// Whether a further attempt may help.
+    #[must_use]
+    pub fn is_retriable(&self) -> bool {
+        matches!(self.cause, Cause::Failed(_) | Cause::TimedOut(_) | Cause::Panicked(_))
+    }
+
+    /// A word for it, for metrics and headers.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.cause {
+            Cause::Failed(_) => "failed",
+            Cause::Permanent(_) => "permanent",
+            Cause::Undecodable(_) => "undecodable",
+            Cause::TimedOut(_) => "timed_out",
+            Cause::Panicked(_) => "panicked",
+            Cause::Postponed(_) => "postponed",
+        }
+    }
+}
+
+impl From<Cause> for Failure {
+    fn from(cause: Cause) -> Self {
+        Self { cause, concerned: None }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Failed(error) | Cause::Permanent(error) => error.fmt(f),
+            Cause::Undecodable(error) => write!(f, "cannot be decoded: {error}"),
+            Cause::TimedOut(after) => write!(f, "took longer than {after:?}"),
+            Cause::Panicked(message) => write!(f, "the handler panicked: {message}"),
+            Cause::Postponed(_) => write!(f, "is to be handled later"),
+        }
+    }
+}
+
+impl StdError for Failure {}

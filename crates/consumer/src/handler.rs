@@ -1,0 +1,190 @@
+//! Handlers, and how functions become handlers.
+//!
+//! The arguments of a function say what it takes of a record: each type that implements
+//! [`Extract`] may stand there, up to four of them. So a handler is an ordinary `async fn`:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use moldau_consumer::{Message, State, record};
+//!
+//! struct Database;
+//!
+//! async fn handle(order: Message, State(database): State<Database>) -> Result<(), String> {
+//!     let _database: Arc<Database> = database;
+//!     println!("{:?} {:?}", order.key(), order.value());
+//!     Ok(())
+//! }
+//!
+//! let route = record(handle);
+//! ```
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+
+use crate::context::Context;
+use crate::failure::{BoxError, Cause, Failure};
+use crate::message::{Batch, Message};
+
+/// What a handler takes: a record or a batch of them.
+pub trait Work: Clone + Send + Sync + 'static {
+    /// Its records in order.
+    fn messages(&self) -> impl Iterator<Item = &Message> + Send;
+
+    /// Leaves out records; `None` if none is left. What was left out counts as handled.
+    fn retain(self, keep: impl FnMut(&Message) -> bool) -> Option<Self>;
+}
+
+impl Work for Message {
+    fn messages(&self) -> impl Iterator<Item = &Message> + Send {
+        std::iter::once(self)
+    }
+
+    fn retain(self, mut keep: impl FnMut(&Message) -> bool) -> Option<Self> {
+        keep(&self).then_some(self)
+    }
+}
+
+impl Work for Batch {
+    fn messages(&self) -> impl Iterator<Item = &Message> + Send {
+        self.iter()
+    }
+
+    fn retain(self, keep: impl FnMut(&Message) -> bool) -> Option<Self> {
+        let kept = self.retaining(keep);
+        (!kept.is_empty()).then_some(kept)
+    }
+}
+
+/// Handles records or batches. Layers wrap one handler into another.
+pub trait Handler<W: Work>: Send + Sync + 'static {
+    /// Handles `work`. `Ok` says that all of it is done, for good.
+    fn call(
+        &self,
+        work: W,
+        context: Context<'_>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// An argument of a handler, taken from a record or batch.
+pub trait Extract<W>: Sized {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// The record does not hold it; [`Cause::Undecodable`] for a payload of another form.
+    fn extract(work: &W, context: Context<'_>) -> Result<Self, Failure>;
+}
+
+impl Extract<Self> for Message {
+    fn extract(work: &Self, _: Context<'_>) -> Result<Self, Failure> {
+        Ok(work.clone())
+    }
+}
+
+impl Extract<Self> for Batch {
+    fn extract(work: &Self, _: Context<'_>) -> Result<Self, Failure> {
+        Ok(work.clone())
+    }
+}
+
+/// State that the app was given with [`App::state`](crate::App::state). Starting an app whose
+/// handlers ask for other state is not refused; each record then fails.
+#[derive(Clone, Debug)]
+pub struct State<S>(pub Arc<S>);
+
+impl<W, S: Send + Sync + 'static> Extract<W> for State<S> {
+    fn extract(_: &W, context: Context<'_>) -> Result<Self, Failure> {
+        let missing = || format!("the app has no state {}", std::any::type_name::<S>());
+        context.state().map(Self).ok_or_else(|| Failure::permanent(missing()))
+    }
+}
+
+/// Number of the attempt, from 1 on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Attempt(pub u32);
+
+impl<W> Extract<W> for Attempt {
+    fn extract(_: &W, context: Context<'_>) -> Result<Self, Failure> {
+        Ok(Self(context.attempt()))
+    }
+}
+
+/// The value of a record, decoded from JSON just before the handler runs.
+#[cfg(feature = "json")]
+#[derive(Clone, Debug)]
+pub struct Json<T>(pub T);
+
+#[cfg(feature = "json")]
+impl<T: serde::de::DeserializeOwned> Extract<Message> for Json<T> {
+    fn extract(message: &Message, _: Context<'_>) -> Result<Self, Failure> {
+        let value = message.value().unwrap_or(b"null");
+        let decoded = serde_json::from_slice(value);
+        decoded.map(Self).map_err(|error| Cause::Undecodable(error.into()).into())
+    }
+}
+
+/// A function that can be a handler; `Args` are the types of its arguments.
+pub trait HandlerFn<W, Args>: Send + Sync + 'static {
+    /// Calls it with what it takes of `work`.
+    fn invoke(
+        &self,
+        work: W,
+        context: Context<'_>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+macro_rules! handler_fn {
+    ($($arg:ident)+) => {
+        impl<W, F, Fut, E, $($arg),+> HandlerFn<W, ($($arg,)+)> for F
+        where
+            W: Work,
+            F: Fn($($arg),+) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<(), E>> + Send,
+            E: Into<BoxError>,
+            $($arg: Extract<W>,)+
+        {
+            async fn invoke(&self, work: W, context: Context<'_>) -> Result<(), Failure> {
+                let handled = self($($arg::extract(&work, context)?),+);
+                handled.await.map_err(|error| Failure::of(error.into()))
+            }
+        }
+    };
+}
+
+handler_fn!(A);
+handler_fn!(A B);
+handler_fn!(A B C);
+handler_fn!(A B C D);
+
+/// A function as a handler. A panic of it is a [`Failure`].
+pub struct FunctionHandler<F, Args> {
+    function: F,
+    args: PhantomData<fn(Args)>,
+}
+
+impl<F, Args> FunctionHandler<F, Args> {
+    pub(crate) fn new(function: F) -> Self {
+        Self { function, args: PhantomData }
+    }
+}
+
+impl<W, F, Args> Handler<W> for FunctionHandler<F, Args>
+where
+    W: Work,
+    F: HandlerFn<W, Args>,
+    Args: 'static,
+{
+    async fn call(&self, work: W, context: Context<'_>) -> Result<(), Failure> {
+        let called = AssertUnwindSafe(self.function.invoke(work, context)).catch_unwind().await;
+        called.unwrap_or_else(|panic| Err(Cause::Panicked(message_of(&*panic)).into()))
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_owned()
+}

@@ -1,0 +1,71 @@
+//! Layers: handlers around handlers.
+//!
+//! A layer sees each record before its inner handler and what came of it, and may leave it out,
+//! let it wait, or settle its failure. [`Route::layer`](crate::Route::layer) puts a layer around
+//! all that stands before it, so the last one is the outermost. Layers may stand in any order:
+//! none of them commits anything, the offset ledger decides by what the outermost returns.
+//!
+//! A layer that lets a record wait returns [`Cause::Postponed`](crate::Cause::Postponed). The
+//! record occupies no worker then, and the outer layers pass the failure on.
+
+mod dead_letters;
+mod delay;
+mod metrics;
+mod retry;
+mod select;
+mod throttle;
+mod timeout;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::handler::{Handler, Work};
+
+pub use dead_letters::{DeadLetters, header};
+pub use delay::Delay;
+pub use metrics::{Measured, Metrics};
+pub use retry::{Backoff, Retry};
+pub use select::{Expire, Filter};
+pub use throttle::Throttle;
+pub use timeout::Timeout;
+
+/// Wraps a handler.
+pub trait Layer<W: Work>: Send + Sync + 'static {
+    /// Handles `work` with `inner`, which may be called once or not at all.
+    fn call<H: Handler<W>>(
+        &self,
+        inner: &H,
+        work: W,
+        context: Context<'_>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// A handler with a layer around it.
+#[derive(Debug)]
+pub struct Layered<L, H> {
+    layer: L,
+    inner: H,
+}
+
+impl<L, H> Layered<L, H> {
+    pub(crate) fn new(layer: L, inner: H) -> Self {
+        Self { layer, inner }
+    }
+}
+
+impl<W: Work, L: Layer<W>, H: Handler<W>> Handler<W> for Layered<L, H> {
+    fn call(
+        &self,
+        work: W,
+        context: Context<'_>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        self.layer.call(&self.inner, work, context)
+    }
+}
+
+/// A number that tells a layer apart from all others of the process.
+fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,181 @@
+//! Routes: a handler, its layers, and how the records of a topic are scheduled for it.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::context::{Context, Services};
+use crate::failure::{Cause, Failure, Postponed};
+use crate::handler::{FunctionHandler, Handler, HandlerFn, Work};
+use crate::layer::{Backoff, Layer, Layered};
+use crate::message::{Batch, Message};
+use crate::scheduler::{Attempt, Order, Plan, PostponedBy, Rest, Slice};
+
+/// How the records of a topic are handled.
+pub struct Route<W, H> {
+    handler: H,
+    plan: Plan,
+    work: PhantomData<fn(W)>,
+}
+
+/// A route whose function handles one record at a time.
+pub fn record<F, Args>(function: F) -> Route<Message, FunctionHandler<F, Args>>
+where
+    F: HandlerFn<Message, Args>,
+    Args: 'static,
+{
+    Route::new(FunctionHandler::new(function))
+}
+
+/// A route whose function handles several records at a time: all are done when it returns `Ok`,
+/// none if it fails.
+pub fn batch<F, Args>(function: F) -> Route<Batch, FunctionHandler<F, Args>>
+where
+    F: HandlerFn<Batch, Args>,
+    Args: 'static,
+{
+    Route::new(FunctionHandler::new(function))
+}
+
+impl<W: Work, H: Handler<W>> Route<W, H> {
+    /// A route to a handler, in order of each partition.
+    pub fn new(handler: H) -> Self {
+        let plan = Plan {
+            order: Order::Partition,
+            slice_records_max: SLICE_RECORDS_MAX,
+            queue_records_max: QUEUE_RECORDS_MAX,
+            queue_bytes_max: QUEUE_BYTES_MAX,
+        };
+        Self { handler, plan, work: PhantomData }
+    }
+
+    /// Puts a layer around all that stands before it.
+    pub fn layer<L: Layer<W>>(self, layer: L) -> Route<W, Layered<L, H>> {
+        let Self { handler, plan, work } = self;
+        Route { handler: Layered::new(layer, handler), plan, work }
+    }
+
+    /// Which records are handled in order; unless said otherwise, all of a partition.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.plan.order = order;
+        self
+    }
+
+    /// Most records of a batch, or of a key that one task handles in a row; 500 unless said
+    /// otherwise, Kafka's `max.poll.records`.
+    #[must_use]
+    pub fn records_max(mut self, records: usize) -> Self {
+        self.plan.slice_records_max = records.max(1);
+        self
+    }
+
+    /// Most records of a partition that wait for their handler or are handled, and their bytes;
+    /// the fetching of the partition pauses above. 10,000 and 4 MiB unless said otherwise.
+    #[must_use]
+    pub fn queue_max(mut self, records: usize, bytes: usize) -> Self {
+        self.plan.queue_records_max = records.max(1);
+        self.plan.queue_bytes_max = bytes.max(1);
+        self
+    }
+}
+
+/// A route of any handler.
+pub struct AnyRoute {
+    pub(crate) plan: Plan,
+    pub(crate) runner: Arc<dyn Run>,
+}
+
+impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
+    fn from(route: Route<Message, H>) -> Self {
+        Self { plan: route.plan, runner: Arc::new(ByRecord(Arc::new(route.handler))) }
+    }
+}
+
+impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
+    fn from(route: Route<Batch, H>) -> Self {
+        Self { plan: route.plan, runner: Arc::new(ByBatch(Arc::new(route.handler))) }
+    }
+}
+
+/// A slice that is being handled; says what becomes of the records that are not done.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Rest> + Send>>;
+
+/// Handles slices.
+pub(crate) trait Run: Send + Sync {
+    fn run(&self, slice: Slice<Message>, services: Arc<Services>) -> Running;
+}
+
+struct ByRecord<H>(Arc<H>);
+
+impl<H: Handler<Message>> Run for ByRecord<H> {
+    fn run(&self, slice: Slice<Message>, services: Arc<Services>) -> Running {
+        let handler = Arc::clone(&self.0);
+        Box::pin(async move {
+            for (index, item) in slice.items().iter().enumerate() {
+                if slice.is_stopped() {
+                    break;
+                }
+                let context = Context::new(item.attempt, &services);
+                match handler.call(item.payload.clone(), context).await {
+                    Ok(()) => slice.set_done(index + 1),
+                    Err(failure) => return rest_after(&failure, 1, &item.payload, context),
+                }
+                // A handler that never waits must not keep its thread from other tasks.
+                tokio::task::coop::consume_budget().await;
+            }
+            Rest::Untried
+        })
+    }
+}
+
+struct ByBatch<H>(Arc<H>);
+
+impl<H: Handler<Batch>> Run for ByBatch<H> {
+    fn run(&self, slice: Slice<Message>, services: Arc<Services>) -> Running {
+        let handler = Arc::clone(&self.0);
+        Box::pin(async move {
+            let Some(first) = slice.items().first() else { return Rest::Untried };
+            let context = Context::new(first.attempt, &services);
+            let records = slice.items().len();
+            match handler.call(Batch::of(&slice), context).await {
+                Ok(()) => {
+                    slice.set_done(records);
+                    Rest::Untried
+                }
+                Err(failure) => rest_after(&failure, records, &first.payload, context),
+            }
+        })
+    }
+}
+
+/// What becomes of records that no layer settled: they are tried again, for ever, so that none is
+/// lost.
+fn rest_after(failure: &Failure, records: usize, first: &Message, context: Context<'_>) -> Rest {
+    if let Cause::Postponed(Postponed { at, by }) = failure.cause() {
+        return Rest::Postponed { records, at: *at, by: *by };
+    }
+    let attempt = context.attempt();
+    tracing::warn!(record = ?first, records, attempt, %failure, "failed; tried again");
+    Rest::Postponed { records, at: UNSETTLED.next_at(context), by: PostponedBy::Failure }
+}
+
+/// What becomes of a slice whose task panicked outside of its handler.
+pub(crate) fn rest_after_panic(attempt: Attempt, services: &Services) -> Rest {
+    let at = UNSETTLED.next_at(Context::new(attempt, services));
+    Rest::Postponed { records: 1, at, by: PostponedBy::Failure }
+}
+
+/// Pauses before a record that no layer settled is tried again.
+const UNSETTLED: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+
+/// Kafka's `max.poll.records`.
+const SLICE_RECORDS_MAX: usize = 500;
+
+/// Enough for 20,000 records per second whose handler waits for 50 ms, ten times over.
+const QUEUE_RECORDS_MAX: usize = 10_000;
+
+/// Some fetches of a partition, which are of 1 MiB.
+const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;

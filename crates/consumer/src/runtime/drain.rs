@@ -1,0 +1,89 @@
+//! Partitions that are given back: handlers finish their current record, then what is done is
+//! committed, then the group gets them.
+
+use std::time::Duration;
+
+use moldau_client::TopicPartition;
+
+use super::{Runtime, Stage};
+use crate::Result;
+use crate::member::{Command, Commits};
+use crate::scheduler::PartitionId;
+
+/// Why partitions are drained.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Purpose {
+    /// The group wants them.
+    Revocation,
+    /// The app ends.
+    Shutdown,
+}
+
+/// Partitions that are given back together.
+#[derive(Debug)]
+pub(super) struct Drain {
+    ids: Vec<PartitionId>,
+    partitions: Vec<TopicPartition>,
+    purpose: Purpose,
+    /// When handlers that still run are cancelled.
+    pub(super) deadline: Duration,
+}
+
+impl Runtime {
+    pub(super) fn start_drain(&mut self, partitions: Vec<TopicPartition>, purpose: Purpose) {
+        let ids: Vec<_> =
+            partitions.iter().filter_map(|name| self.by_name.get(name).copied()).collect();
+        for id in &ids {
+            self.scheduler.drain(*id);
+            if let Some(reading) = self.readings.get(id) {
+                self.fetcher.unassign(&reading.name);
+            }
+        }
+        let deadline = self.services.clock.now().saturating_add(self.drain_timeout);
+        self.drains.push(Drain { ids, partitions, purpose, deadline });
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.stage = Stage::Draining;
+        let partitions = self.by_name.keys().cloned().collect();
+        self.start_drain(partitions, Purpose::Shutdown);
+    }
+
+    /// Others have partitions that were lost: nobody waits for them.
+    pub(super) fn end_lost_drains(&mut self, lost: &[TopicPartition]) {
+        for drain in &mut self.drains {
+            drain.partitions.retain(|partition| !lost.contains(partition));
+        }
+        self.drains.retain(|it| it.purpose == Purpose::Shutdown || !it.partitions.is_empty());
+    }
+
+    /// Gives back what is drained, or is not drained in time.
+    pub(super) async fn end_drains(&mut self) -> Result<()> {
+        if self.drains.is_empty() {
+            return Ok(());
+        }
+        let now = self.services.clock.now();
+        let scheduler = &self.scheduler;
+        let ended: Vec<Drain> = self
+            .drains
+            .extract_if(.., |drain| {
+                drain.deadline <= now || drain.ids.iter().all(|id| scheduler.is_idle(*id))
+            })
+            .collect();
+        for Drain { ids, partitions, purpose, .. } in ended {
+            let commits: Commits = ids.into_iter().flat_map(|id| self.forget(id)).collect();
+            self.tell_assignment();
+            match purpose {
+                Purpose::Revocation => {
+                    let losses = self.losses;
+                    self.tell(Command::GiveUp { losses, commits, partitions }).await?;
+                }
+                Purpose::Shutdown => {
+                    self.stage = Stage::Leaving;
+                    self.tell(Command::Leave { losses: self.losses, commits }).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! A real broker in the process of a test, on a port and a directory of its own.
+//!
+//! ```no_run
+//! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
+//! use moldau_consumer::testing::TestBroker;
+//! use moldau_consumer::{Message, record};
+//!
+//! let broker = TestBroker::start();
+//! broker.create_topic("orders", 3).await;
+//! broker.produce("orders", Some("anna"), "one book").await;
+//! let (sender, mut handled) = tokio::sync::mpsc::unbounded_channel();
+//! let handler = move |message: Message| {
+//!     let sender = sender.clone();
+//!     async move { sender.send(message) }
+//! };
+//! let app = broker.app("billing").topic("orders", record(handler));
+//! app.run(async {
+//!     let message = handled.recv().await.expect("the handler lives");
+//!     assert_eq!(message.value(), Some(b"one book".as_slice()));
+//! })
+//! .await?;
+//! assert_eq!(broker.committed("billing", "orders").await, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Retries, delays, throttles and expiry go by the broker's [`clock`](TestBroker::clock), which
+//! stands still until the test moves it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use moldau_broker::{
+    Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow, TopicDefaults,
+    TransactionSettings,
+};
+use moldau_client::{
+    Admin, Cluster, ClusterOptions, Delivery, Fetcher, FetcherOptions, GroupProtocol,
+    MembershipOptions, Producer, ProducerOptions, Record, Start, TopicPartition, TopicSpec,
+    partition_for_key,
+};
+use moldau_records::Decompressor;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::message::Chunk;
+use crate::{App, AppOptions, Clock, Message};
+
+/// A broker that ends when it is dropped, with all its data.
+pub struct TestBroker {
+    broker: Broker,
+    clock: Clock,
+    cluster: OnceCell<Cluster>,
+    _dir: TempDir,
+}
+
+impl TestBroker {
+    /// Starts a broker.
+    ///
+    /// # Panics
+    /// The broker cannot listen, or cannot write into the directory for temporary files.
+    #[must_use]
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a directory for temporary files");
+        let config = config(&dir);
+        // It waits for its threads, which a task must not.
+        let started = thread::spawn(|| Broker::start(config)).join();
+        let broker = started.expect("a start does not panic").expect("the broker starts");
+        Self { broker, clock: Clock::manual(), cluster: OnceCell::new(), _dir: dir }
+    }
+
+    /// Where clients connect: `host:port`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        self.broker.address().to_string()
+    }
+
+    /// The clock of the apps of [`app`](Self::app).
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// An app of this broker, which commits and beats often and goes by this broker's clock.
+    #[must_use]
+    pub fn app(&self, group: &str) -> App {
+        App::new([self.address()]).group(group).options(self.options())
+    }
+
+    /// The options of [`app`](Self::app).
+    #[must_use]
+    pub fn options(&self) -> AppOptions {
+        AppOptions {
+            membership: MembershipOptions {
+                protocol: GroupProtocol::Consumer,
+                heartbeat_interval: HEARTBEAT_INTERVAL,
+                ..MembershipOptions::default()
+            },
+            commit_interval: Duration::from_millis(10),
+            clock: self.clock.clone(),
+            ..AppOptions::default()
+        }
+    }
+
+    /// Creates a topic.
+    ///
+    /// # Panics
+    /// The broker refuses it.
+    pub async fn create_topic(&self, name: &str, partitions: i32) {
+        let admin = Admin::new(self.cluster().await);
+        // The clock may be ahead of the broker's by any time.
+        let any_time = ("message.timestamp.after.max.ms".to_owned(), i64::MAX.to_string());
+        let topic = TopicSpec { configs: vec![any_time], ..TopicSpec::new(name, partitions) };
+        let created = admin.create_topics(&[topic], false).await;
+        let created: Result<Vec<()>, _> =
+            created.expect("the broker answers").into_iter().collect();
+        created.expect("the broker creates it");
+    }
+
+    /// Appends a record to the partition of its key, or to partition 0. Its timestamp is the time
+    /// of this broker's clock.
+    ///
+    /// # Panics
+    /// The topic does not exist.
+    pub async fn produce(&self, topic: &str, key: Option<&str>, value: &str) {
+        self.produce_all(topic, &[(key, value)]).await;
+    }
+
+    /// Appends records in this order, as [`produce`](Self::produce).
+    ///
+    /// # Panics
+    /// The topic does not exist.
+    pub async fn produce_all(&self, topic: &str, records: &[(Option<&str>, &str)]) {
+        self.produce_at(self.clock.now(), topic, records).await;
+    }
+
+    /// Appends records with this timestamp, since 1970-01-01.
+    ///
+    /// # Panics
+    /// The topic does not exist.
+    pub async fn produce_at(&self, at: Duration, topic: &str, records: &[(Option<&str>, &str)]) {
+        let cluster = self.cluster().await;
+        let partitions = cluster.topic(topic).await.expect("the topic exists").partitions.len();
+        let delivered = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&delivered);
+        let sink = move |delivery: &Delivery<'_>| {
+            assert!(delivery.error.is_none(), "{delivery:?}");
+            counted.fetch_add(delivery.tokens.len(), Ordering::SeqCst);
+        };
+        let started = Producer::start(cluster, ProducerOptions::default(), sink).await;
+        let producer = started.expect("the broker answers");
+        let timestamp = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+        for (key, value) in records {
+            let (key, value) = (key.map(str::as_bytes), Some(value.as_bytes()));
+            let partition = key.map_or(0, |key| partition_for_key(key, partitions));
+            let handle = producer.partition(topic, partition).await.expect("it exists");
+            let record = Record { token: 0, timestamp, key, value, headers: &[] };
+            producer.room_for(&record).await;
+            producer.send(handle, &record).expect("there is room");
+        }
+        producer.close().await;
+        assert_eq!(delivered.load(Ordering::SeqCst), records.len(), "the topic takes all");
+    }
+
+    /// The first `count` records of a topic, partition by partition; waits for them.
+    ///
+    /// # Panics
+    /// The topic does not exist.
+    pub async fn read(&self, topic: &str, count: usize) -> Vec<Message> {
+        let cluster = self.cluster().await;
+        let partitions = cluster.topic(topic).await.expect("the topic exists").partitions.len();
+        let mut fetcher = Fetcher::start(cluster, FetcherOptions::default());
+        for partition in (0..).take(partitions) {
+            fetcher.assign(topic, partition, Start::Earliest).await.expect("it exists");
+        }
+        let mut decompressor = Decompressor::default();
+        let mut messages = Vec::new();
+        while messages.len() < count {
+            let fetched = fetcher.next().await.expect("the topic can be read");
+            let chunk = Chunk::read(fetched, &mut decompressor).chunk;
+            messages.extend((0..).map_while(|index| Some(chunk.message(index)?.0)));
+        }
+        messages.sort_by_key(|message| (message.partition(), message.offset()));
+        messages.truncate(count);
+        messages
+    }
+
+    /// Sum of the offsets that a group has committed of a topic's partitions: the number of its
+    /// records, once all are handled.
+    ///
+    /// # Panics
+    /// The broker does not answer.
+    pub async fn committed(&self, group: &str, topic: &str) -> i64 {
+        let committed = self.cluster().await.committed_offsets(group).await;
+        let committed = committed.expect("the broker answers");
+        let is_of_topic = |partition: &TopicPartition| &*partition.topic == topic;
+        committed.iter().filter(|(it, _)| is_of_topic(it)).map(|(_, offset)| *offset).sum()
+    }
+
+    /// A client of the broker.
+    ///
+    /// # Panics
+    /// The broker does not answer.
+    pub async fn cluster(&self) -> &Cluster {
+        let connect =
+            || async { Cluster::connect(&[self.address()], ClusterOptions::default()).await };
+        self.cluster.get_or_try_init(connect).await.expect("the broker answers")
+    }
+}
+
+fn config(dir: &TempDir) -> Config {
+    let mut groups = GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() };
+    let heartbeat_ms = i32::try_from(HEARTBEAT_INTERVAL.as_millis()).unwrap_or(i32::MAX);
+    groups.consumer.settings.heartbeat_interval_ms = heartbeat_ms;
+    groups.consumer.heartbeat_interval_ms_range = heartbeat_ms..=heartbeat_ms;
+    groups.consumer.settings.assignment_interval_ms = 0;
+    Config {
+        data_dir: dir.path().to_owned(),
+        listeners: vec![ListenerConfig::plain(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None)],
+        authorization: None,
+        admin: None,
+        durability: Durability::Os,
+        commit_delay: Duration::ZERO,
+        memory_bytes: 128 << 20,
+        tail_cache_bytes: Some(8 << 20),
+        journal_file_bytes: 1 << 20,
+        disk_reserve_bytes: 0,
+        scrub_rate: 0,
+        network_threads: 1,
+        auto_create_topics: false,
+        partitions_default: 1,
+        topic_defaults: TopicDefaults::default(),
+        groups,
+        transactions: TransactionSettings::default(),
+        quota_window: QuotaWindow::default(),
+        request_bytes_max: 16 << 20,
+        connections_max_idle: Duration::from_mins(10),
+        log_retention_check_interval: Duration::from_mins(5),
+        log_cleaner_backoff: Duration::from_mins(5),
+        drain_timeout: Duration::ZERO,
+    }
+}
+
+/// A test that waits for a rebalance waits for a heartbeat.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(20);

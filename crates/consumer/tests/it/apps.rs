@@ -1,0 +1,189 @@
+//! Apps from their first record to their last commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use moldau_consumer::{App, Batch, Error, Json, Message, Order, State, batch, record};
+use tokio::sync::{Notify, Semaphore};
+
+use crate::world::{GROUP, Seen, TOPIC, broker, channel, next, run_until, values};
+
+fn numbers(count: usize) -> Vec<String> {
+    (0..count).map(|number| number.to_string()).collect()
+}
+
+#[tokio::test]
+async fn every_record_is_handled_once_and_committed() {
+    let numbers = numbers(1000);
+    let records: Vec<_> = numbers.iter().map(|it| (Some(it.as_str()), it.as_str())).collect();
+    let broker = broker(3, &records).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |message: Message| {
+        let sent = sender.send(Seen::of(&message));
+        async move { sent }
+    };
+    let app = broker.app(GROUP).topic(TOPIC, record(handler));
+    let seen = run_until(app, &mut receiver, 1000).await;
+    let handled: BTreeSet<_> = values(&seen).into_iter().collect();
+    assert_eq!(handled.len(), 1000);
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 1000);
+}
+
+#[tokio::test]
+async fn another_run_goes_on_after_the_first() {
+    let broker = broker(1, &[(None, "one"), (None, "two")]).await;
+    for expected in [vec!["one", "two"], vec!["three"]] {
+        let (sender, mut receiver) = channel();
+        let handler = move |message: Message| {
+            let sent = sender.send(Seen::of(&message));
+            async move { sent }
+        };
+        let app = broker.app(GROUP).topic(TOPIC, record(handler));
+        let seen = run_until(app, &mut receiver, expected.len()).await;
+        assert_eq!(values(&seen), expected);
+        broker.produce(TOPIC, None, "three").await;
+    }
+}
+
+#[tokio::test]
+async fn records_of_a_key_stay_in_order_while_keys_run_beside_each_other() {
+    let numbers = numbers(400);
+    let keys: Vec<String> = (0..400).map(|number| format!("key {}", number % 7)).collect();
+    let records: Vec<_> =
+        keys.iter().zip(&numbers).map(|(key, it)| (Some(key.as_str()), it.as_str())).collect();
+    let broker = broker(2, &records).await;
+    let (sender, mut receiver) = channel();
+    let running = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen_most = Arc::clone(&most);
+    let handler = move |message: Message| {
+        let (sender, running, most) = (sender.clone(), Arc::clone(&running), Arc::clone(&most));
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            for _turn in 0..fastrand::u8(..5) {
+                tokio::task::yield_now().await;
+            }
+            running.fetch_sub(1, Ordering::SeqCst);
+            sender.send(Seen::of(&message))
+        }
+    };
+    let app = broker.app(GROUP).topic(TOPIC, record(handler).order(Order::by_key()));
+    let seen = run_until(app, &mut receiver, 400).await;
+    let mut last: BTreeMap<_, i64> = BTreeMap::new();
+    for it in &seen {
+        let before = last.insert(it.key.clone(), it.offset);
+        assert!(before.is_none_or(|before| before < it.offset), "{it:?} came after {before:?}");
+    }
+    assert!(seen_most.load(Ordering::SeqCst) > 1, "keys run beside each other");
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 400);
+}
+
+#[tokio::test]
+async fn a_batch_is_a_row_of_records() {
+    let broker = broker(1, &[(None, "a"), (None, "b"), (None, "c"), (None, "d")]).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |batch: Batch| {
+        assert!(batch.len() <= 3);
+        let sent = batch.iter().try_for_each(|message| sender.send(Seen::of(message)));
+        async move { sent }
+    };
+    let app = broker.app(GROUP).topic(TOPIC, batch(handler).records_max(3));
+    let seen = run_until(app, &mut receiver, 4).await;
+    assert_eq!(values(&seen), ["a", "b", "c", "d"]);
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 4);
+}
+
+#[derive(serde::Deserialize)]
+struct Purchase {
+    item: String,
+    count: u32,
+}
+
+#[tokio::test]
+async fn handlers_take_typed_values_and_state() {
+    let broker = broker(1, &[(None, r#"{"item":"book","count":2}"#)]).await;
+    let (sender, mut receiver) = channel();
+    let typed = move |Json(order): Json<Purchase>, message: Message, State(name): State<String>| {
+        let value = format!("{name}: {} {}", order.count, order.item);
+        let sent = sender.send(Seen { value, ..Seen::of(&message) });
+        async move { sent }
+    };
+    let app = broker.app(GROUP).state("shop".to_owned()).topic(TOPIC, record(typed));
+    let seen = run_until(app, &mut receiver, 1).await;
+    assert_eq!(values(&seen), ["shop: 2 book"]);
+}
+
+#[tokio::test]
+async fn workers_are_added_while_the_app_runs() {
+    let broker = broker(1, &[(None, "a"), (None, "b"), (None, "c")]).await;
+    let (sender, mut receiver) = channel();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let handler = move |message: Message| {
+        let (sender, gate) = (sender.clone(), Arc::clone(&gate));
+        async move {
+            sender.send(Seen::of(&message)).unwrap();
+            gate.acquire().await.map(|permit| permit.forget())
+        }
+    };
+    let app = broker.app(GROUP).workers(1).topic(TOPIC, record(handler).order(Order::None));
+    let control = app.control();
+    let shutdown = async {
+        next(&mut receiver, 1).await;
+        assert!(receiver.try_recv().is_err(), "one worker runs one handler");
+        control.set_workers(3);
+        next(&mut receiver, 2).await;
+        opened.add_permits(3);
+    };
+    app.run(shutdown).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 3);
+}
+
+#[tokio::test]
+async fn a_full_queue_pauses_its_partition_alone() {
+    let broker = broker(1, &[(None, "x"); 50]).await;
+    broker.create_topic("quiet", 1).await;
+    let (sender, mut receiver) = channel();
+    let gate = Arc::new(Notify::new());
+    let opened = Arc::clone(&gate);
+    let stuck = move |_: Message| {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.notified().await;
+            gate.notify_one();
+            Ok::<_, String>(())
+        }
+    };
+    let quiet = move |message: Message| {
+        let sent = sender.send(Seen::of(&message));
+        async move { sent }
+    };
+    let app = broker
+        .app(GROUP)
+        .topic(TOPIC, record(stuck).queue_max(5, 1 << 20))
+        .topic("quiet", record(quiet));
+    let shutdown = async {
+        for number in ["1", "2", "3"] {
+            broker.produce("quiet", None, number).await;
+            next(&mut receiver, 1).await;
+        }
+        opened.notify_one();
+        while broker.committed(GROUP, TOPIC).await < 50 {
+            tokio::task::yield_now().await;
+        }
+    };
+    app.run(shutdown).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_app_that_cannot_run_says_why() {
+    let handler = || record(async |_: Message| Ok::<(), String>(()));
+    let shutdown = std::future::ready(());
+    let app = App::new(["127.0.0.1:1"]).topic("a", handler());
+    assert!(matches!(app.run(shutdown.clone()).await, Err(Error::NoGroup)));
+    let app = App::new(["127.0.0.1:1"]).group(GROUP);
+    assert!(matches!(app.run(shutdown.clone()).await, Err(Error::NoRoute)));
+    let app = App::new(["127.0.0.1:1"]).group(GROUP).topic("a", handler()).topic("a", handler());
+    assert!(matches!(app.run(shutdown).await, Err(Error::RouteTwice { .. })));
+}

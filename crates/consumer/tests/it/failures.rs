@@ -1,0 +1,194 @@
+//! Records that fail, and handlers that misbehave.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use moldau_consumer::{
+    Attempt, Batch, DeadLetters, Failure, Json, Message, Order, Retry, State, Timeout, batch,
+    header, record,
+};
+
+use crate::world::{GROUP, Seen, TOPIC, broker, channel, next, run_until, ticking, values};
+
+const DEAD: &str = "orders.dead";
+
+fn text(message: &Message, key: &str) -> String {
+    String::from_utf8_lossy(message.header(key).expect("the header")).into_owned()
+}
+
+#[tokio::test]
+async fn a_failed_record_is_tried_again_and_only_its_key_waits() {
+    let records = [(Some("a"), "bad"), (Some("b"), "1"), (Some("a"), "2"), (Some("b"), "3")];
+    let broker = broker(1, &records).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |message: Message, Attempt(attempt): Attempt| {
+        let seen = Seen::of(&message);
+        let is_bad = seen.value == "bad" && attempt < 3;
+        let value = format!("{} {attempt}", seen.value);
+        sender.send(Seen { value, ..seen }).unwrap();
+        async move { if is_bad { Err("not yet") } else { Ok(()) } }
+    };
+    let route = record(handler)
+        .layer(Retry::exponential(3, Duration::from_secs(10)))
+        .order(Order::by_key());
+    let shutdown = async {
+        let mut first = values(&next(&mut receiver, 3).await).join(", ");
+        // The other key is not held up; which one comes first is not said.
+        first = first.replace("1 1, bad 1", "bad 1, 1 1");
+        first = first.replace("1 1, 3 1, bad 1", "bad 1, 1 1, 3 1");
+        assert_eq!(first, "bad 1, 1 1, 3 1");
+        assert!(receiver.try_recv().is_err(), "nothing more until time passes");
+        broker.clock().advance(Duration::from_secs(10));
+        assert_eq!(values(&next(&mut receiver, 1).await), ["bad 2"]);
+        broker.clock().advance(Duration::from_secs(20));
+        assert_eq!(values(&next(&mut receiver, 2).await), ["bad 3", "2 1"]);
+    };
+    broker.app(GROUP).topic(TOPIC, route).run(shutdown).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 4);
+}
+
+#[tokio::test]
+async fn a_poison_record_becomes_a_dead_letter_with_its_cause() {
+    let broker =
+        broker(1, &[(Some("a"), "good"), (Some("a"), "poison"), (Some("a"), "last")]).await;
+    broker.create_topic(DEAD, 1).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |message: Message| {
+        let seen = Seen::of(&message);
+        let handled = match seen.value.as_str() {
+            "poison" => Err("it tastes bad"),
+            _ => sender.send(seen).map_err(|_| "the test is over"),
+        };
+        async move { handled }
+    };
+    let route = record(handler)
+        .layer(Retry::exponential(2, Duration::from_secs(1)))
+        .layer(DeadLetters::to(DEAD));
+    let app = broker.app(GROUP).topic(TOPIC, route);
+    let seen = ticking(&broker, run_until(app, &mut receiver, 2)).await;
+    assert_eq!(values(&seen), ["good", "last"]);
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 3);
+    let dead = &broker.read(DEAD, 1).await[0];
+    assert_eq!((dead.key(), dead.value()), (Some(b"a".as_slice()), Some(b"poison".as_slice())));
+    let headers = [
+        (header::TOPIC, TOPIC),
+        (header::PARTITION, "0"),
+        (header::OFFSET, "1"),
+        (header::ATTEMPTS, "2"),
+        (header::KIND, "failed"),
+        (header::CAUSE, "it tastes bad"),
+    ];
+    for (key, value) in headers {
+        assert_eq!(text(dead, key), value, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_record_alone() {
+    let broker = broker(1, &[(None, "panic"), (None, "fine")]).await;
+    broker.create_topic(DEAD, 1).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |message: Message| {
+        let seen = Seen::of(&message);
+        assert_ne!(seen.value, "panic", "as it was told");
+        let sent = sender.send(seen);
+        async move { sent }
+    };
+    let route = record(handler).layer(DeadLetters::to(DEAD));
+    let app = broker.app(GROUP).topic(TOPIC, route);
+    assert_eq!(values(&run_until(app, &mut receiver, 1).await), ["fine"]);
+    let dead = &broker.read(DEAD, 1).await[0];
+    assert_eq!(text(dead, header::KIND), "panicked");
+    assert!(text(dead, header::CAUSE).contains("as it was told"));
+}
+
+#[tokio::test]
+async fn a_handler_that_never_returns_times_out() {
+    let broker = broker(1, &[(None, "stuck"), (None, "fine")]).await;
+    broker.create_topic(DEAD, 1).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |message: Message| {
+        let sender = sender.clone();
+        async move {
+            let seen = Seen::of(&message);
+            if seen.value == "stuck" {
+                std::future::pending::<()>().await;
+            }
+            sender.send(seen)
+        }
+    };
+    let route =
+        record(handler).layer(Timeout::after(Duration::from_secs(30))).layer(DeadLetters::to(DEAD));
+    let app = broker.app(GROUP).topic(TOPIC, route);
+    let seen = ticking(&broker, run_until(app, &mut receiver, 1)).await;
+    assert_eq!(values(&seen), ["fine"]);
+    assert_eq!(text(&broker.read(DEAD, 1).await[0], header::KIND), "timed_out");
+}
+
+#[tokio::test]
+async fn what_no_attempt_can_help_is_tried_once() {
+    let broker = broker(1, &[(None, "{"), (None, "1")]).await;
+    broker.create_topic(DEAD, 1).await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let (sender, mut receiver) = channel();
+    let handler = move |Json(_): Json<u32>, message: Message| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        sender.send(Seen::of(&message)).unwrap();
+        async { Err::<(), _>(Failure::permanent("never")) }
+    };
+    let route = record(handler)
+        .layer(Retry::exponential(5, Duration::from_secs(1)))
+        .layer(DeadLetters::to(DEAD));
+    let app = broker.app(GROUP).topic(TOPIC, route);
+    run_until(app, &mut receiver, 1).await;
+    let dead = broker.read(DEAD, 2).await;
+    let kinds: Vec<_> = dead.iter().map(|it| text(it, header::KIND)).collect();
+    assert_eq!(kinds, ["undecodable", "permanent"]);
+    assert!(dead.iter().all(|it| text(it, header::ATTEMPTS) == "1"));
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_failure_that_no_layer_settles_is_tried_for_ever() {
+    let broker = broker(1, &[(None, "late")]).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |message: Message, Attempt(attempt): Attempt| {
+        let done = match attempt {
+            0..10 => Err("not yet"),
+            _ => sender.send(Seen::of(&message)).map_err(|_| "the test is over"),
+        };
+        async move { done }
+    };
+    let app = broker.app(GROUP).topic(TOPIC, record(handler));
+    ticking(&broker, run_until(app, &mut receiver, 1)).await;
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 1);
+}
+
+#[tokio::test]
+async fn a_batch_that_fails_comes_again_as_it_was() {
+    let broker = broker(1, &[(None, "a"), (None, "b"), (None, "c")]).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |batch: Batch, Attempt(attempt): Attempt| {
+        let values: Vec<_> = batch.iter().map(|message| Seen::of(message).value).collect();
+        let first = Seen::of(batch.iter().next().unwrap());
+        sender.send(Seen { value: format!("{} {attempt}", values.join("")), ..first }).unwrap();
+        async move { if attempt == 1 && values[0] == "a" { Err("not yet") } else { Ok(()) } }
+    };
+    let app = broker.app(GROUP).topic(TOPIC, batch(handler).records_max(2));
+    let seen = ticking(&broker, run_until(app, &mut receiver, 3)).await;
+    assert_eq!(values(&seen), ["ab 1", "ab 2", "c 1"]);
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 3);
+}
+
+#[tokio::test]
+async fn state_that_the_app_lacks_is_a_failure_that_names_it() {
+    let broker = broker(1, &[(None, "a")]).await;
+    broker.create_topic(DEAD, 1).await;
+    let handler = async |State(_): State<Duration>| Ok::<(), String>(());
+    let app = broker.app(GROUP).topic(TOPIC, record(handler).layer(DeadLetters::to(DEAD)));
+    let mut dead = Vec::new();
+    app.run(async { dead = broker.read(DEAD, 1).await }).await.unwrap();
+    assert!(text(&dead[0], header::CAUSE).contains("Duration"));
+}

@@ -1,0 +1,7 @@
+//! Apps against a broker in this process.
+
+mod apps;
+mod failures;
+mod layers;
+mod rebalances;
+mod world;
