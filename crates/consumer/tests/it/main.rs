@@ -3,5 +3,6 @@
 mod apps;
 mod failures;
 mod layers;
+mod matrix;
 mod rebalances;
 mod world;
