@@ -261,7 +261,7 @@ fn long_simulations() -> Result<Count> {
 }
 
 fn documentation() -> Result<Count> {
-    // Asked for examples as well, of which there are none, cargo counts the features that tests ask
+    // Asked for examples as well, cargo counts the features that tests ask
     // of the dependencies, as clippy's selection does.
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bins", "--examples"]);
     doc.args(["--features", REAL_CLIENTS, "--features", REAL_VAULT]);

@@ -58,5 +58,10 @@ pub use message::{Batch, Message};
 pub use route::{AnyRoute, Route, batch, record};
 pub use scheduler::Order;
 
+/// The guide, whose examples are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/consumer.md")]
+struct Guide;
+
 /// Result of calls of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -2,6 +2,7 @@
 
 mod apps;
 mod failures;
+mod guide;
 mod layers;
 mod matrix;
 mod rebalances;
