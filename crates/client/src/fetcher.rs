@@ -131,10 +131,23 @@ pub struct Fetched {
     aborted: Aborted,
     generation: u64,
     /// Its share of the buffer.
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+/// A share of a fetcher's buffer, which is given back when it is dropped.
+#[derive(Debug)]
+pub struct Room {
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Fetched {
+    /// Takes over its share of the fetcher's buffer, for a caller that keeps parts of it for long
+    /// and bounds them itself.
+    #[must_use]
+    pub fn take_room(&mut self) -> Room {
+        Room { _permit: self.room.take() }
+    }
+
     /// The batches, control batches of transactions included, those of aborted transactions left
     /// out where committed records alone are read. Their CRC is not checked yet.
     pub fn batches(&self) -> impl Iterator<Item = Result<BatchView<'_>>> {

@@ -39,7 +39,8 @@ pub use cluster::{Cluster, ClusterOptions, Purpose};
 pub use connection::{Connection, ConnectionOptions, Security};
 pub use error::Error;
 pub use fetcher::{
-    Fetched, Fetcher, FetcherOptions, Isolation, RecordViews, Reset, Start, UnpackPool, Unpacked,
+    Fetched, Fetcher, FetcherOptions, Isolation, RecordViews, Reset, Room, Start, UnpackPool,
+    Unpacked,
 };
 pub use group::{
     CommittedOffset, Committer, GroupConsumer, GroupMetadata, GroupOptions, GroupProtocol,

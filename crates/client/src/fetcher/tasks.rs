@@ -242,7 +242,7 @@ async fn take_part(shared: &Shared, wanted: &Wanted, part: Part) -> bool {
         bytes,
         aborted: part.aborted,
         generation: wanted.generation,
-        _room: room,
+        room,
     };
     if shared.fetched.send(Ok(fetched)).await.is_err() {
         tracing::debug!("a fetcher went away");

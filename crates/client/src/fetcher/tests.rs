@@ -44,7 +44,7 @@ fn fetched(position: i64, bytes: Vec<u8>) -> Fetched {
         aborted: Aborted::default(),
         bytes: bytes.into(),
         generation: 1,
-        _room: None,
+        room: None,
     }
 }
 
