@@ -25,6 +25,10 @@ pub struct AppOptions {
     pub fetcher: FetcherOptions,
     /// Records or batches that are handled at a time, over all topics.
     pub workers: usize,
+    /// Bytes of records that wait for their handler or are handled, over all partitions. Above,
+    /// each partition has but an equal share of them. Fetched records that are not queued yet are
+    /// bounded apart, by `fetcher.buffer_bytes_max`.
+    pub queue_bytes_max: usize,
     /// Time between commits.
     pub commit_interval: Duration,
     /// How long handlers may go on with their current record when a partition is revoked or the
@@ -42,6 +46,7 @@ impl Default for AppOptions {
             membership: MembershipOptions::default(),
             fetcher: FetcherOptions::default(),
             workers: WORKERS_DEFAULT,
+            queue_bytes_max: QUEUE_BYTES_DEFAULT,
             commit_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
             clock: Clock::system(),
@@ -159,6 +164,7 @@ impl App {
             services,
             workers: self.workers.subscribe(),
             assignment: self.assignment,
+            queue_bytes_max: self.options.queue_bytes_max,
             commit_interval: self.options.commit_interval,
             drain_timeout: self.options.drain_timeout,
         });
@@ -183,3 +189,6 @@ impl Control {
 /// Handlers that wait for other services most of the time: tasks are small, and a route's order
 /// limits them further.
 const WORKERS_DEFAULT: usize = 256;
+
+/// As much as the fetcher's buffer by default.
+const QUEUE_BYTES_DEFAULT: usize = 64 * 1024 * 1024;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use moldau_client::Fetched;
+use moldau_client::{Fetched, Room};
 use moldau_records::{BatchView, Decompressor, HeaderView, TimestampType, read_header};
 
-use crate::scheduler::Slice;
+use crate::scheduler::{Payload, Slice};
 
 /// A record. Clones share the buffer that it was fetched into.
 #[derive(Clone)]
@@ -19,13 +19,13 @@ impl Message {
     /// Name of its topic.
     #[must_use]
     pub fn topic(&self) -> &str {
-        &self.chunk.fetched.topic.name
+        &self.chunk.topic
     }
 
     /// Its partition.
     #[must_use]
     pub fn partition(&self) -> i32 {
-        self.chunk.fetched.partition
+        self.chunk.partition
     }
 
     /// Its offset.
@@ -67,6 +67,14 @@ impl Message {
 
     fn place(&self) -> &Place {
         self.chunk.records.get(self.index).expect("a message is made for a record of its chunk")
+    }
+}
+
+impl Payload for Message {
+    fn detach(&mut self) {
+        if self.chunk.records.len() > 1 {
+            *self = Self { chunk: Arc::new(self.chunk.detached(self.place())), index: 0 };
+        }
     }
 }
 
@@ -148,9 +156,10 @@ struct Place {
     batch: u32,
 }
 
-/// What one fetch gave of a partition. It holds its share of the fetcher's buffer.
+/// What one fetch gave of a partition.
 pub(crate) struct Chunk {
-    fetched: Fetched,
+    topic: Arc<str>,
+    partition: i32,
     /// The records of each batch, unpacked.
     payloads: Vec<Bytes>,
     records: Vec<Place>,
@@ -163,11 +172,13 @@ pub(crate) struct Read {
     pub(crate) next: i64,
     /// Why it ends before the end of the fetch.
     pub(crate) damage: Option<moldau_client::Error>,
+    /// Its share of the fetcher's buffer, until all of it is queued.
+    _room: Room,
 }
 
 impl Chunk {
     /// Finds the records in `fetched`.
-    pub(crate) fn read(fetched: Fetched, decompressor: &mut Decompressor) -> Read {
+    pub(crate) fn read(mut fetched: Fetched, decompressor: &mut Decompressor) -> Read {
         let (mut payloads, mut records) = (Vec::new(), Vec::new());
         let mut next = fetched.position;
         let mut damage = None;
@@ -194,7 +205,10 @@ impl Chunk {
         if damage.is_none() {
             next = next.max(fetched.next_position);
         }
-        Read { chunk: Arc::new(Self { fetched, payloads, records }), next, damage }
+        let _room = fetched.take_room();
+        let (topic, partition) = (fetched.topic.name, fetched.partition);
+        let chunk = Arc::new(Self { topic, partition, payloads, records });
+        Read { chunk, next, damage, _room }
     }
 
     /// The record at `index`, with its bytes in all.
@@ -204,6 +218,22 @@ impl Chunk {
         let bytes = len(place.key) + len(place.value) + place.headers.len;
         let message = Message { chunk: Arc::clone(self), index };
         Some((message, usize::try_from(bytes).unwrap_or(usize::MAX)))
+    }
+
+    /// A chunk of one of its records alone.
+    fn detached(&self, place: &Place) -> Self {
+        let mut payload = Vec::new();
+        let mut copy = |span: Span| {
+            let part = self.part(place.batch, span).unwrap_or_default();
+            let start = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+            payload.extend_from_slice(part);
+            Span { start, len: span.len }
+        };
+        let (key, value) = (place.key.map(&mut copy), place.value.map(&mut copy));
+        let headers = copy(place.headers);
+        let records = vec![Place { key, value, headers, batch: 0, ..*place }];
+        let (topic, partition) = (Arc::clone(&self.topic), self.partition);
+        Self { topic, partition, payloads: vec![payload.into()], records }
     }
 
     fn part(&self, batch: u32, span: Span) -> Option<&[u8]> {

@@ -41,6 +41,7 @@ pub(crate) struct Parts {
     pub(crate) services: Arc<Services>,
     pub(crate) workers: watch::Receiver<usize>,
     pub(crate) assignment: watch::Sender<Vec<TopicPartition>>,
+    pub(crate) queue_bytes_max: usize,
     pub(crate) commit_interval: Duration,
     pub(crate) drain_timeout: Duration,
 }
@@ -108,7 +109,7 @@ impl Runtime {
             services: parts.services,
             assignment: parts.assignment,
             drain_timeout: parts.drain_timeout,
-            scheduler: Scheduler::new(workers_now),
+            scheduler: Scheduler::new(workers_now, parts.queue_bytes_max),
             workers,
             readings: HashMap::new(),
             by_name: HashMap::new(),

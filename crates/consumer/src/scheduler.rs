@@ -87,6 +87,13 @@ pub(crate) enum Rest {
     Postponed { records: usize, at: Duration, by: PostponedBy },
 }
 
+/// What a record carries along.
+pub(crate) trait Payload: Clone {
+    /// Copies what it shares with other records, so that it keeps no memory but its own alive. For
+    /// records that wait for long.
+    fn detach(&mut self);
+}
+
 /// The scheduler of all assigned partitions; `P` is what a record carries along.
 #[derive(Debug)]
 pub(crate) struct Scheduler<P> {
@@ -101,11 +108,16 @@ pub(crate) struct Scheduler<P> {
     running: usize,
     /// Most of them.
     workers: usize,
+    /// Bytes of records that are queued or run.
+    bytes: usize,
+    /// From how many on each partition has but an equal share of them.
+    bytes_max: usize,
 }
 
-impl<P: Clone> Scheduler<P> {
-    /// A scheduler without partitions that runs at most `workers` slices at a time.
-    pub(crate) fn new(workers: usize) -> Self {
+impl<P: Payload> Scheduler<P> {
+    /// A scheduler without partitions that runs at most `workers` slices at a time. With more than
+    /// `bytes_max` bytes in all queues, a partition may queue only an equal share of them.
+    pub(crate) fn new(workers: usize, bytes_max: usize) -> Self {
         Self {
             partitions: HashMap::new(),
             next_id: 0,
@@ -114,6 +126,8 @@ impl<P: Clone> Scheduler<P> {
             next_timer: 0,
             running: 0,
             workers,
+            bytes: 0,
+            bytes_max,
         }
     }
 
@@ -132,15 +146,21 @@ impl<P: Clone> Scheduler<P> {
 
     /// Whether the partition takes the record at `offset`, of so many bytes, into its queue.
     pub(crate) fn has_room(&self, id: PartitionId, offset: i64) -> bool {
-        self.partitions.get(&id).is_some_and(|partition| partition.has_room(offset))
+        let share = self.bytes_max / self.partitions.len().max(1);
+        self.partitions.get(&id).is_some_and(|partition| {
+            let has_share = self.bytes < self.bytes_max || partition.bytes() <= share;
+            has_share && partition.has_room(offset)
+        })
     }
 
     /// Queues a record, unless it is known to be done.
     pub(crate) fn deliver(&mut self, id: PartitionId, arrival: Arrival<P>) {
         let Some(partition) = self.partitions.get_mut(&id) else { return };
+        let before = partition.bytes();
         if partition.deliver(arrival) {
             Self::take_turn(&mut self.turns, id, partition);
         }
+        self.bytes += partition.bytes() - before;
     }
 
     /// No record lies between what was delivered and `next`.
@@ -181,7 +201,10 @@ impl<P: Clone> Scheduler<P> {
         self.running = self.running.saturating_sub(1);
         let Ticket { partition: id, lane } = ticket;
         let Some(partition) = self.partitions.get_mut(&id) else { return };
-        if let Some(at) = partition.finish(lane, rest) {
+        let before = partition.bytes();
+        let waits_until = partition.finish(lane, rest);
+        self.bytes -= before - partition.bytes();
+        if let Some(at) = waits_until {
             self.timers.insert((at, self.next_timer), ticket);
             self.next_timer += 1;
         }
@@ -196,7 +219,9 @@ impl<P: Clone> Scheduler<P> {
     /// Starts nothing more of a partition, and asks what runs to stop after its current record.
     pub(crate) fn drain(&mut self, id: PartitionId) {
         if let Some(partition) = self.partitions.get_mut(&id) {
+            let before = partition.bytes();
             partition.drain();
+            self.bytes -= before - partition.bytes();
         }
     }
 
@@ -208,12 +233,18 @@ impl<P: Clone> Scheduler<P> {
     /// Gives a partition up, with what may be committed of it if that was not taken yet. Slices
     /// that still run have no effect any more.
     pub(crate) fn remove(&mut self, id: PartitionId) -> Option<Commit> {
-        self.partitions.remove(&id)?.take_commit()
+        let mut partition = self.partitions.remove(&id)?;
+        self.bytes -= partition.bytes();
+        partition.take_commit()
     }
 
     /// What may be committed of a partition, if it has changed since it was last taken.
     pub(crate) fn take_commit(&mut self, id: PartitionId) -> Option<Commit> {
-        self.partitions.get_mut(&id)?.take_commit()
+        let partition = self.partitions.get_mut(&id)?;
+        let before = partition.bytes();
+        let commit = partition.take_commit();
+        self.bytes -= before - partition.bytes();
+        commit
     }
 
     /// A commit failed: it is taken again.

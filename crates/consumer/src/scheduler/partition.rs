@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::slice::{Attempt, Item, PostponedBy, Slice};
-use super::{Arrival, Order, Plan, Rest};
+use super::{Arrival, Order, Payload, Plan, Rest};
 use crate::ledger::{Commit, Delivery, Ledger};
 
 /// Names a lane of a partition.
@@ -66,7 +66,7 @@ pub(super) struct Partition<P> {
     spare: Vec<VecDeque<Item<P>>>,
 }
 
-impl<P: Clone> Partition<P> {
+impl<P: Payload> Partition<P> {
     pub(super) fn new(plan: Plan, ledger: Ledger) -> Self {
         // An owner that did nothing has nothing to commit.
         let committed = Some(ledger.committable());
@@ -91,6 +91,11 @@ impl<P: Clone> Partition<P> {
             && self.ledger.has_room(offset)
     }
 
+    /// Bytes of records that are queued or run.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// True if a lane became ready.
     pub(super) fn deliver(&mut self, arrival: Arrival<P>) -> bool {
         if self.stage == Stage::Draining || self.ledger.deliver(arrival.offset) == Delivery::Known {
@@ -100,8 +105,11 @@ impl<P: Clone> Partition<P> {
         self.bytes += arrival.bytes;
         let Arrival { offset, key_hash, bytes, payload } = arrival;
         let id = self.lane_of(offset, key_hash);
-        let item = Item { offset, bytes, attempt: Attempt::default(), payload };
+        let mut item = Item { offset, bytes, attempt: Attempt::default(), payload };
         if let Some(lane) = self.lanes.get_mut(&id) {
+            if matches!(lane.state, LaneState::Waiting) {
+                item.payload.detach();
+            }
             lane.queue.push_back(item);
             return false;
         }
@@ -175,11 +183,12 @@ impl<P: Clone> Partition<P> {
         let LaneState::Running { slice, .. } = &lane.state else { return None };
         let slice = slice.clone();
         self.running -= 1;
+        let left = slice.items().get(slice.done()..).unwrap_or_default();
         if self.stage == Stage::Draining {
+            self.forget(left);
             self.lanes.remove(&id);
             return None;
         }
-        let left = slice.items().get(slice.done()..).unwrap_or_default();
         for (index, item) in left.iter().enumerate().rev() {
             let mut item = item.clone();
             if let Rest::Postponed { records, by, .. } = rest
@@ -200,6 +209,7 @@ impl<P: Clone> Partition<P> {
         match rest {
             Rest::Postponed { at, .. } if !left.is_empty() => {
                 lane.state = LaneState::Waiting;
+                lane.queue.iter_mut().for_each(|item| item.payload.detach());
                 Some(at)
             }
             Rest::Postponed { .. } | Rest::Untried => {
@@ -223,7 +233,9 @@ impl<P: Clone> Partition<P> {
     pub(super) fn drain(&mut self) {
         self.stage = Stage::Draining;
         self.ready.clear();
-        self.lanes.retain(|_, lane| {
+        let mut lanes = std::mem::take(&mut self.lanes);
+        lanes.retain(|_, lane| {
+            self.forget(lane.queue.make_contiguous());
             lane.queue.clear();
             match &lane.state {
                 LaneState::Running { slice, .. } => {
@@ -233,6 +245,13 @@ impl<P: Clone> Partition<P> {
                 LaneState::Ready | LaneState::Waiting => false,
             }
         });
+        self.lanes = lanes;
+    }
+
+    /// Counts records no more that are dropped without being done.
+    fn forget(&mut self, items: &[Item<P>]) {
+        self.records -= items.len();
+        self.bytes -= items.iter().map(|item| item.bytes).sum::<usize>();
     }
 
     pub(super) fn take_commit(&mut self) -> Option<Commit> {

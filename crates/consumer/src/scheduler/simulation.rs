@@ -54,6 +54,10 @@ impl Seen {
     }
 }
 
+impl Payload for Option<u64> {
+    fn detach(&mut self) {}
+}
+
 /// One partition as the cluster has it.
 struct Log {
     /// Keys of the records by offset; `None` for an offset without a record.
@@ -106,8 +110,8 @@ impl Simulation {
             queue_bytes_max: rng.usize(1..5_000),
         };
         let logs = (0..rng.usize(1..4)).map(|_| Self::log(&mut rng)).collect();
-        let workers = rng.usize(1..10);
-        let members = (0..rng.usize(1..4)).map(|_| Self::member(workers)).collect();
+        let (workers, bytes_max) = (rng.usize(1..10), rng.usize(1..8_000));
+        let members = (0..rng.usize(1..4)).map(|_| Self::member(workers, bytes_max)).collect();
         let (now, is_rough) = (Duration::from_secs(1_000), rng.u8(..4) > 0);
         Self { rng, now, plan, logs, members, is_rough, seen: Seen::default() }
     }
@@ -121,8 +125,12 @@ impl Simulation {
         Log { records, end, committed: None, handled: BTreeSet::new(), repeated: 0 }
     }
 
-    fn member(workers: usize) -> Member {
-        Member { scheduler: Scheduler::new(workers), owned: BTreeMap::new(), running: Vec::new() }
+    fn member(workers: usize, bytes_max: usize) -> Member {
+        Member {
+            scheduler: Scheduler::new(workers, bytes_max),
+            owned: BTreeMap::new(),
+            running: Vec::new(),
+        }
     }
 
     fn run(mut self) -> Seen {
@@ -292,8 +300,8 @@ impl Simulation {
 
     fn crash(&mut self, member: usize) {
         self.seen.crashes += 1;
-        let workers = self.rng.usize(1..10);
-        self.members[member] = Self::member(workers);
+        let (workers, bytes_max) = (self.rng.usize(1..10), self.rng.usize(1..8_000));
+        self.members[member] = Self::member(workers, bytes_max);
     }
 
     fn calm_down(&mut self) {

@@ -10,7 +10,12 @@ const PLAN: Plan = Plan {
     queue_records_max: 100,
     queue_bytes_max: 1 << 20,
 };
+const BYTES_MAX: usize = 1 << 30;
 const NOW: Duration = Duration::from_secs(1);
+
+impl Payload for () {
+    fn detach(&mut self) {}
+}
 
 fn plan(order: Order) -> Plan {
     Plan { order, ..PLAN }
@@ -22,7 +27,7 @@ fn deliver(scheduler: &mut Scheduler<()>, id: PartitionId, offset: i64, key: Opt
 
 /// One partition whose records have these keys, from offset 0 on.
 fn scheduler(order: Order, keys: &[Option<u64>]) -> (Scheduler<()>, PartitionId) {
-    let mut scheduler = Scheduler::new(100);
+    let mut scheduler = Scheduler::new(100, BYTES_MAX);
     let id = scheduler.assign(plan(order), Ledger::at(0));
     for (offset, key) in (0..).zip(keys) {
         deliver(&mut scheduler, id, offset, *key);
@@ -91,7 +96,7 @@ fn a_postponed_record_blocks_its_lane_alone() {
 
 #[test]
 fn a_busy_partition_does_not_displace_a_quiet_one() {
-    let mut scheduler = Scheduler::new(1);
+    let mut scheduler = Scheduler::new(1, BYTES_MAX);
     let busy = scheduler.assign(plan(Order::None), Ledger::at(0));
     let quiet = scheduler.assign(plan(Order::None), Ledger::at(0));
     for offset in 0..100 {
@@ -133,6 +138,63 @@ fn the_queue_of_a_partition_is_bounded() {
     let large = Arrival { offset: 100, key_hash: None, bytes: 1 << 20, payload: () };
     scheduler.deliver(id, large);
     assert!(!scheduler.has_room(id, 101));
+}
+
+#[test]
+fn queues_above_the_limit_of_all_take_equal_shares() {
+    let mut scheduler = Scheduler::new(100, 1_000);
+    let [first, second] = [(); 2].map(|()| scheduler.assign(plan(Order::Partition), Ledger::at(0)));
+    let fill = |scheduler: &mut Scheduler<()>, id| {
+        (0..100)
+            .take_while(|offset| {
+                let has_room = scheduler.has_room(id, *offset);
+                if has_room {
+                    deliver(scheduler, id, *offset, None);
+                }
+                has_room
+            })
+            .count()
+    };
+    assert_eq!((fill(&mut scheduler, first), fill(&mut scheduler, second)), (10, 6));
+    scheduler.drain(first);
+    assert_eq!(scheduler.bytes, 600);
+    scheduler.remove(second);
+    scheduler.remove(first);
+    assert_eq!(scheduler.bytes, 0);
+}
+
+/// Notes whether it was detached.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Noted(&'static str);
+
+impl Payload for Noted {
+    fn detach(&mut self) {
+        self.0 = "detached";
+    }
+}
+
+#[test]
+fn records_that_wait_keep_no_memory_of_others_alive() {
+    let mut scheduler = Scheduler::new(100, BYTES_MAX);
+    let id = scheduler.assign(plan(PLAN.order), Ledger::at(0));
+    let arrival = |offset, key| {
+        let (key_hash, payload) = (Some(key), Noted("shared"));
+        Arrival { offset, key_hash, bytes: 100, payload }
+    };
+    scheduler.deliver(id, arrival(0, 1));
+    let (ticket, _) = scheduler.next(NOW).expect("ready");
+    scheduler.deliver(id, arrival(1, 1));
+    let rest = Rest::Postponed { records: 1, at: NOW, by: PostponedBy::Layer(1) };
+    scheduler.finish(ticket, rest);
+    scheduler.deliver(id, arrival(2, 1));
+    scheduler.deliver(id, arrival(3, 2));
+    let payload = |slice: Slice<Noted>| -> Vec<_> {
+        slice.items().iter().map(|item| (item.offset, item.payload.0)).collect()
+    };
+    let started: Vec<_> =
+        std::iter::from_fn(|| scheduler.next(NOW)).flat_map(|(_, slice)| payload(slice)).collect();
+    assert_eq!(started, [(3, "shared"), (0, "detached")]);
+    scheduler.finish(ticket, Rest::Untried);
 }
 
 #[test]
