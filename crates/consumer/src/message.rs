@@ -170,6 +170,8 @@ pub(crate) struct Read {
     pub(crate) chunk: Arc<Chunk>,
     /// Offset after the last batch that was read.
     pub(crate) next: i64,
+    /// Bytes that were fetched.
+    pub(crate) bytes: usize,
     /// Why it ends before the end of the fetch.
     pub(crate) damage: Option<moldau_client::Error>,
     /// Its share of the fetcher's buffer, until all of it is queued.
@@ -206,9 +208,10 @@ impl Chunk {
             next = next.max(fetched.next_position);
         }
         let _room = fetched.take_room();
+        let bytes = fetched.bytes.len();
         let (topic, partition) = (fetched.topic.name, fetched.partition);
         let chunk = Arc::new(Self { topic, partition, payloads, records });
-        Read { chunk, next, damage, _room }
+        Read { chunk, next, bytes, damage, _room }
     }
 
     /// The record at `index`, with its bytes in all.

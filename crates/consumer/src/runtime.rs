@@ -74,6 +74,9 @@ pub(crate) struct Runtime {
     member: Member,
     fetcher: Fetcher,
     reset: Reset,
+    /// Bytes of fetches that full queues may hold; the other half of the buffer is for partitions
+    /// that go on.
+    held_bytes_max: usize,
     routes: HashMap<Arc<str>, AnyRoute>,
     services: Arc<Services>,
     workers: watch::Receiver<usize>,
@@ -83,8 +86,8 @@ pub(crate) struct Runtime {
     readings: HashMap<PartitionId, Reading>,
     by_name: HashMap<TopicPartition, PartitionId>,
     drains: Vec<Drain>,
-    /// Partitions whose records could not be read, and when to try again.
-    damaged: Vec<(Duration, PartitionId)>,
+    /// Partitions that the fetcher is to start again, and when.
+    restarts: Vec<(Duration, PartitionId)>,
     tasks: JoinSet<Rest>,
     by_task: HashMap<Id, Task>,
     decompressor: Decompressor,
@@ -104,6 +107,7 @@ impl Runtime {
         Self {
             member: parts.member,
             reset: parts.fetcher.reset,
+            held_bytes_max: parts.fetcher.buffer_bytes_max / 2,
             fetcher: Fetcher::start(&parts.cluster, parts.fetcher),
             routes: parts.routes,
             services: parts.services,
@@ -114,7 +118,7 @@ impl Runtime {
             readings: HashMap::new(),
             by_name: HashMap::new(),
             drains: Vec::new(),
-            damaged: Vec::new(),
+            restarts: Vec::new(),
             tasks: JoinSet::new(),
             by_task: HashMap::new(),
             decompressor: Decompressor::default(),
@@ -146,7 +150,7 @@ impl Runtime {
                         self.take_ended(ended);
                     }
                 }
-                () = sleep_until(&clock, due) => self.read_damaged().await,
+                () = sleep_until(&clock, due) => self.restart().await,
                 _ = self.commits.tick(), if self.committing == Committing::No => {
                     self.commit().await?;
                 }
@@ -171,9 +175,9 @@ impl Runtime {
     }
 
     fn next_due(&self) -> Option<Duration> {
-        let damaged = self.damaged.iter().map(|(at, _)| *at);
+        let restarts = self.restarts.iter().map(|(at, _)| *at);
         let drains = self.drains.iter().map(|drain| drain.deadline);
-        damaged.chain(drains).chain(self.scheduler.next_due()).min()
+        restarts.chain(drains).chain(self.scheduler.next_due()).min()
     }
 
     async fn take_event(&mut self, event: Event) {
@@ -238,12 +242,13 @@ impl Runtime {
 
     async fn read_from(&mut self, id: PartitionId, start: Start) {
         let Some(reading) = self.readings.get_mut(&id) else { return };
+        reading.starts();
         let TopicPartition { topic, partition } = &reading.name;
         if let Err(error) = self.fetcher.assign(topic, *partition, start).await {
             tracing::warn!(%topic, partition, %error, "cannot be read; tried again");
             reading.restart_at = Some(start);
             let at = self.services.clock.now() + DAMAGE_PAUSE;
-            self.damaged.push((at, id));
+            self.restarts.push((at, id));
         }
     }
 
@@ -261,10 +266,25 @@ impl Runtime {
             // What lies behind it must not be read first: it would be passed over.
             self.fetcher.unassign(&reading.name);
             reading.restart_at = Some(Start::Offset(read.next));
-            self.damaged.push((self.services.clock.now() + DAMAGE_PAUSE, id));
+            self.restarts.push((self.services.clock.now() + DAMAGE_PAUSE, id));
         }
         reading.take(read);
-        reading.fill(id, &mut self.scheduler, &self.fetcher);
+        self.fill(id);
+        let held: usize = self.readings.values().map(Reading::held_bytes).sum();
+        if held > self.held_bytes_max
+            && let Some(reading) = self.readings.get_mut(&id)
+        {
+            reading.give_back(&self.fetcher);
+        }
+    }
+
+    /// Moves records of a partition into its queue.
+    fn fill(&mut self, id: PartitionId) {
+        let Some(reading) = self.readings.get_mut(&id) else { return };
+        if let Some(start) = reading.fill(id, &mut self.scheduler, &self.fetcher) {
+            reading.restart_at = Some(start);
+            self.restarts.push((self.services.clock.now(), id));
+        }
     }
 
     /// The fetcher has stopped reading a partition.
@@ -276,14 +296,14 @@ impl Runtime {
             && let Some(reading) = self.readings.get_mut(id)
         {
             reading.restart_at = Some(Start::Offset(*offset));
-            self.damaged.push((self.services.clock.now() + DAMAGE_PAUSE, *id));
+            self.restarts.push((self.services.clock.now() + DAMAGE_PAUSE, *id));
         }
     }
 
-    /// Tries partitions again whose records could not be read.
-    async fn read_damaged(&mut self) {
+    /// Starts to fetch partitions again.
+    async fn restart(&mut self) {
         let now = self.services.clock.now();
-        let due: Vec<_> = self.damaged.extract_if(.., |(at, _)| *at <= now).collect();
+        let due: Vec<_> = self.restarts.extract_if(.., |(at, _)| *at <= now).collect();
         for (_, id) in due {
             let start = self.readings.get_mut(&id).and_then(|reading| reading.restart_at.take());
             if let Some(start) = start {
@@ -308,9 +328,7 @@ impl Runtime {
             rest_after_panic(attempt, &self.services)
         });
         self.scheduler.finish(ticket, rest);
-        if let Some(reading) = self.readings.get_mut(&ticket.partition) {
-            reading.fill(ticket.partition, &mut self.scheduler, &self.fetcher);
-        }
+        self.fill(ticket.partition);
     }
 
     /// Sends what has changed since the last commit.

@@ -153,6 +153,12 @@ impl<P: Payload> Scheduler<P> {
         })
     }
 
+    /// Whether the partition takes the record at `offset`, and half of its queue is empty.
+    pub(crate) fn has_ample_room(&self, id: PartitionId, offset: i64) -> bool {
+        let is_half_empty = self.partitions.get(&id).is_some_and(Partition::is_half_empty);
+        is_half_empty && self.has_room(id, offset)
+    }
+
     /// Queues a record, unless it is known to be done.
     pub(crate) fn deliver(&mut self, id: PartitionId, arrival: Arrival<P>) {
         let Some(partition) = self.partitions.get_mut(&id) else { return };

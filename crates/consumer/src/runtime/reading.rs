@@ -15,6 +15,8 @@ use crate::scheduler::{Arrival, Order, PartitionId, Scheduler};
 enum Fetching {
     Active,
     Paused,
+    /// The records from this offset on were dropped, to be fetched again.
+    GivenBack(i64),
 }
 
 /// A partition that is read.
@@ -37,23 +39,49 @@ impl Reading {
         Self { name, runner, order, fetched, next: 0, fetching, restart_at: None }
     }
 
+    /// It is about to be read by the fetcher, from anywhere.
+    pub(super) fn starts(&mut self) {
+        self.fetching = Fetching::Active;
+    }
+
+    /// Bytes of fetches that are not queued in full.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.fetched.iter().map(|read| read.bytes).sum()
+    }
+
+    /// Drops what is not queued, so that other partitions can be fetched. It is fetched again when
+    /// half of the queue is empty.
+    pub(super) fn give_back(&mut self, fetcher: &Fetcher) {
+        let next = self.fetched.front().and_then(|read| read.chunk.message(self.next));
+        let Some((next, _)) = next else { return };
+        self.fetching = Fetching::GivenBack(next.offset());
+        fetcher.unassign(&self.name);
+        self.fetched.clear();
+        self.next = 0;
+    }
+
     /// Takes what was fetched.
     pub(super) fn take(&mut self, read: Read) {
         self.fetched.push_back(read);
     }
 
-    /// Moves records into the queue while it has room, and lets the fetcher pause or go on.
+    /// Moves records into the queue while it has room, and lets the fetcher pause or go on. Returns
+    /// where the fetcher must start again, if it must.
     pub(super) fn fill(
         &mut self,
         id: PartitionId,
         scheduler: &mut Scheduler<Message>,
         fetcher: &Fetcher,
-    ) {
+    ) -> Option<Start> {
+        if let Fetching::GivenBack(at) = self.fetching {
+            return scheduler.has_ample_room(id, at).then_some(Start::Offset(at));
+        }
         while let Some(read) = self.fetched.front() {
             while let Some((message, bytes)) = read.chunk.message(self.next) {
                 let offset = message.offset();
                 if !scheduler.has_room(id, offset) {
-                    return self.set_fetching(Fetching::Paused, fetcher);
+                    self.set_fetching(Fetching::Paused, fetcher);
+                    return None;
                 }
                 let key_hash = self.key_hash(&message);
                 scheduler.deliver(id, Arrival { offset, key_hash, bytes, payload: message });
@@ -64,6 +92,7 @@ impl Reading {
             self.next = 0;
         }
         self.set_fetching(Fetching::Active, fetcher);
+        None
     }
 
     fn set_fetching(&mut self, fetching: Fetching, fetcher: &Fetcher) {

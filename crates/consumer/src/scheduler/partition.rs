@@ -91,6 +91,11 @@ impl<P: Payload> Partition<P> {
             && self.ledger.has_room(offset)
     }
 
+    pub(super) fn is_half_empty(&self) -> bool {
+        self.records <= self.plan.queue_records_max / 2
+            && self.bytes <= self.plan.queue_bytes_max / 2
+    }
+
     /// Bytes of records that are queued or run.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

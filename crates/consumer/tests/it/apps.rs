@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use moldau_consumer::{App, Batch, Error, Json, Message, Order, State, batch, record};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::world::{GROUP, Seen, TOPIC, broker, channel, next, run_until, values};
+use crate::world::{GROUP, Seen, TOPIC, broker, channel, next, run_until, ticking, values};
 
 fn numbers(count: usize) -> Vec<String> {
     (0..count).map(|number| number.to_string()).collect()
@@ -174,6 +174,48 @@ async fn a_full_queue_pauses_its_partition_alone() {
         }
     };
     app.run(shutdown).await.unwrap();
+}
+
+#[tokio::test]
+async fn partitions_whose_records_fail_leave_the_buffer_to_others() {
+    let (keys, value) = (numbers(1600), "x".repeat(1000));
+    let records: Vec<_> = keys.iter().map(|it| (Some(it.as_str()), value.as_str())).collect();
+    let broker = broker(16, &records).await;
+    broker.create_topic("quiet", 1).await;
+    let (sender, mut receiver) = channel();
+    let is_repaired = Arc::new(AtomicBool::new(false));
+    let (repaired, to_failing) = (Arc::clone(&is_repaired), sender.clone());
+    let failing = move |message: Message| {
+        let handled = match repaired.load(Ordering::SeqCst) {
+            false => Err("not yet".to_owned()),
+            true => to_failing.send(Seen::of(&message)).map_err(|error| error.to_string()),
+        };
+        async move { handled }
+    };
+    let quiet = move |message: Message| {
+        let sent = sender.send(Seen::of(&message));
+        async move { sent }
+    };
+    let mut options = broker.options();
+    options.fetcher.buffer_bytes_max = 128 * 1024;
+    options.fetcher.partition_bytes_max = 64 * 1024;
+    let app = broker
+        .app(GROUP)
+        .options(options)
+        .topic(TOPIC, record(failing).queue_max(5, 1 << 20))
+        .topic("quiet", record(quiet));
+    let shutdown = async {
+        for number in ["1", "2", "3"] {
+            broker.produce("quiet", None, number).await;
+            assert_eq!(values(&next(&mut receiver, 1).await), [number]);
+        }
+        is_repaired.store(true, Ordering::SeqCst);
+        let handled = ticking(&broker, next(&mut receiver, 1600)).await;
+        let keys: BTreeSet<_> = handled.into_iter().map(|seen| seen.key).collect();
+        assert_eq!(keys.len(), 1600);
+    };
+    app.run(shutdown).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 1600);
 }
 
 #[tokio::test]
