@@ -1,5 +1,6 @@
 //! Apps against a broker in this process.
 
+mod allocations;
 mod apps;
 mod failures;
 mod guide;
