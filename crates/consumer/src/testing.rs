@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use moldau_broker::{
     Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow, TopicDefaults,
-    TransactionSettings,
+    TransactionSettings, Unpacking,
 };
 use moldau_client::{
     Admin, Cluster, ClusterOptions, Delivery, Fetcher, FetcherOptions, GroupProtocol,
@@ -234,6 +234,7 @@ fn config(dir: &TempDir) -> Config {
         partitions_default: 1,
         topic_defaults: TopicDefaults::default(),
         groups,
+        unpacking: Unpacking::Always,
         transactions: TransactionSettings::default(),
         quota_window: QuotaWindow::default(),
         request_bytes_max: 16 << 20,
@@ -241,6 +242,8 @@ fn config(dir: &TempDir) -> Config {
         log_retention_check_interval: Duration::from_mins(5),
         log_cleaner_backoff: Duration::from_mins(5),
         drain_timeout: Duration::ZERO,
+        file_keys: Vec::new(),
+        loggers: None,
     }
 }
 

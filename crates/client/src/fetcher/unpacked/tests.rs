@@ -35,7 +35,7 @@ fn fetched(batches: usize, codec: Compression) -> Fetched {
         bytes: bytes.into(),
         aborted: Aborted::default(),
         generation: 1,
-        _room: None,
+        room: None,
     }
 }
 
