@@ -69,6 +69,8 @@ pub enum ConfigResource {
     Topic(String),
     /// A broker, by node id.
     Broker(i32),
+    /// A group, by id; those of share groups and of the consumer protocol have configs.
+    Group(String),
 }
 
 impl ConfigResource {
@@ -76,6 +78,7 @@ impl ConfigResource {
         match self {
             Self::Topic(name) => (2, name.clone()),
             Self::Broker(node) => (4, node.to_string()),
+            Self::Group(group) => (32, group.clone()),
         }
     }
 }
@@ -476,7 +479,9 @@ impl Admin {
         request: &R,
     ) -> Result<R::Response> {
         match resource {
-            ConfigResource::Topic(_) => self.cluster.send_any(request).await,
+            ConfigResource::Topic(_) | ConfigResource::Group(_) => {
+                self.cluster.send_any(request).await
+            }
             ConfigResource::Broker(node) => {
                 self.cluster.connection(*node, Purpose::Data).await?.send(request).await
             }

@@ -237,6 +237,10 @@ impl Connection {
         self.shared.correlation_id()
     }
 
+    pub(crate) fn request_timeout(&self) -> Duration {
+        self.shared.request_timeout
+    }
+
     pub(crate) fn client_id(&self) -> &str {
         &self.shared.client_id
     }

@@ -33,6 +33,7 @@ pub use self::holding::MembershipEvent;
 pub use self::machine::MemberStage;
 pub use self::membership::{MemberState, Membership};
 pub use self::offsets::{CommittedOffset, GroupMetadata};
+pub(crate) use self::options::millis;
 pub use self::options::{GroupProtocol, MembershipOptions};
 use crate::cluster::Cluster;
 use crate::fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};

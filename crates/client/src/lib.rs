@@ -11,6 +11,7 @@
 //! | `producer` | [`Producer`]: batches per partition, idempotence, transactions, retries |
 //! | `fetcher` | [`Fetcher`]: incremental sessions, read-ahead, shared buffers |
 //! | `group` | [`Membership`] in both protocols; [`GroupConsumer`]: a member that reads |
+//! | `share` | [`ShareConsumer`]: a member of a share group |
 //! | `admin` | topics, groups, offsets, configs |
 //!
 //! Invariants:
@@ -32,6 +33,7 @@ mod metadata;
 mod offsets;
 mod partitioner;
 mod producer;
+mod share;
 mod wire;
 
 pub use admin::{Admin, ConfigEntry, ConfigResource, ConfigSource, TopicSpec};
@@ -51,6 +53,9 @@ pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};
 pub use partitioner::partition_for_key;
 pub use producer::{
     Acks, Delivery, DeliverySink, PartitionHandle, Producer, ProducerOptions, Record, RequestTimes,
+};
+pub use share::{
+    AcknowledgeMode, Acknowledgement, Acquired, ShareConsumer, ShareFetched, ShareOptions,
 };
 pub use wire::Address;
 

@@ -5,7 +5,14 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use moldau_protocol::messages::LeaveGroupRequest;
+use moldau_protocol::messages::consumer_group_heartbeat_response::{
+    Assignment, TopicPartitions as AssignedTopic,
+};
+use moldau_protocol::messages::share_group_heartbeat_response::TopicPartitions as ShareTopic;
+use moldau_protocol::messages::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, LeaveGroupRequest,
+    ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
+};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -92,6 +99,8 @@ pub(super) struct Ends {
 pub(super) enum Machine {
     Classic(Box<ClassicMember>),
     Consumer(Box<ConsumerMember>),
+    /// A member of a share group (KIP-932): the same, but its heartbeats are other requests.
+    Share(Box<ConsumerMember>),
 }
 
 type Asked = (Option<Connection>, Result<Answer>);
@@ -113,6 +122,20 @@ impl Machine {
     /// # Errors
     /// The options name what does not exist.
     pub(super) fn new(cluster: &Cluster, group: &str, options: MembershipOptions) -> Result<Self> {
+        let protocol = options.protocol;
+        let member = Self::member_of(cluster, group, options);
+        Ok(match protocol {
+            GroupProtocol::Classic => Self::Classic(Box::new(ClassicMember::new(member)?)),
+            GroupProtocol::Consumer => Self::Consumer(Box::new(consumer(member))),
+        })
+    }
+
+    /// A member of a share group.
+    pub(super) fn share(cluster: &Cluster, group: &str, options: MembershipOptions) -> Self {
+        Self::Share(Box::new(consumer(Self::member_of(cluster, group, options))))
+    }
+
+    fn member_of(cluster: &Cluster, group: &str, options: MembershipOptions) -> Member {
         let limits = cluster.options();
         let patience = Patience {
             backoff: limits.retry_backoff,
@@ -120,35 +143,27 @@ impl Machine {
             start: limits.operation_timeout,
             metadata_age_max: limits.metadata_max_age,
         };
-        let protocol = options.protocol;
-        let member = Member::new(group, options, patience, Instant::now(), fastrand::u64(..));
-        Ok(match protocol {
-            GroupProtocol::Classic => Self::Classic(Box::new(ClassicMember::new(member)?)),
-            GroupProtocol::Consumer => {
-                let id = format!("{:032x}", fastrand::u128(..));
-                Self::Consumer(Box::new(ConsumerMember::new(member, id)))
-            }
-        })
+        Member::new(group, options, patience, Instant::now(), fastrand::u64(..))
     }
 
     pub(super) fn step(&mut self, now: Instant, input: Input) -> Vec<Effect> {
         match self {
             Self::Classic(member) => member.step(now, input),
-            Self::Consumer(member) => member.step(now, input),
+            Self::Consumer(member) | Self::Share(member) => member.step(now, input),
         }
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
         match self {
             Self::Classic(member) => member.due(),
-            Self::Consumer(member) => member.due(),
+            Self::Consumer(member) | Self::Share(member) => member.due(),
         }
     }
 
     pub(super) fn member(&mut self) -> &mut Member {
         match self {
             Self::Classic(member) => &mut member.member,
-            Self::Consumer(member) => &mut member.member,
+            Self::Consumer(member) | Self::Share(member) => &mut member.member,
         }
     }
 
@@ -156,7 +171,7 @@ impl Machine {
     pub(super) fn tell(&mut self) -> Told {
         let stage = match self {
             Self::Classic(member) => member.stage(),
-            Self::Consumer(member) => member.stage(),
+            Self::Consumer(member) | Self::Share(member) => member.stage(),
         };
         let member = self.member();
         Told {
@@ -239,6 +254,10 @@ impl Driver {
         for effect in self.machine.step(Instant::now(), input) {
             match effect {
                 Effect::Ask(ask) => {
+                    let ask = match (ask, &self.machine) {
+                        (Ask::Beat(beat), Machine::Share(_)) => Ask::ShareBeat(share_beat(beat)),
+                        (ask, _) => ask,
+                    };
                     // What follows a parked JoinGroup on its connection waits for the group.
                     let open = self.connection.take().filter(|_| self.asking.is_none());
                     self.asking = Some(Box::pin(send(
@@ -282,6 +301,45 @@ impl Driver {
     }
 }
 
+fn consumer(member: Member) -> ConsumerMember {
+    ConsumerMember::new(member, format!("{:032x}", fastrand::u128(..)))
+}
+
+/// The heartbeat as members of share groups send it. They give up what they are told to without a
+/// confirmation.
+fn share_beat(beat: ConsumerGroupHeartbeatRequest) -> ShareGroupHeartbeatRequest {
+    ShareGroupHeartbeatRequest {
+        group_id: beat.group_id,
+        member_id: beat.member_id,
+        member_epoch: beat.member_epoch,
+        rack_id: beat.rack_id,
+        subscribed_topic_names: beat.subscribed_topic_names,
+        ..Default::default()
+    }
+}
+
+fn beat(answer: ShareGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse {
+    let topic = |topic: ShareTopic| AssignedTopic {
+        topic_id: topic.topic_id,
+        partitions: topic.partitions,
+        ..Default::default()
+    };
+    let assignment = answer.assignment.map(|assignment| Assignment {
+        topic_partitions: assignment.topic_partitions.into_iter().map(topic).collect(),
+        ..Default::default()
+    });
+    ConsumerGroupHeartbeatResponse {
+        throttle_time_ms: answer.throttle_time_ms,
+        error_code: answer.error_code,
+        error_message: answer.error_message,
+        member_id: answer.member_id,
+        member_epoch: answer.member_epoch,
+        heartbeat_interval_ms: answer.heartbeat_interval_ms,
+        assignment,
+        ..Default::default()
+    }
+}
+
 async fn pending<T>(future: &mut Pending<T>) -> T {
     match future {
         Some(future) => future.as_mut().await,
@@ -313,6 +371,9 @@ async fn send(
     };
     let answer = match ask {
         Ask::Beat(request) => connection.send(&request).await.map(Answer::Beat),
+        Ask::ShareBeat(request) => {
+            connection.send(&request).await.map(|answer| Answer::Beat(beat(answer)))
+        }
         Ask::Heartbeat(request) => connection.send(&request).await.map(Answer::Heartbeat),
         Ask::Join(request) => {
             connection.send_within(&request, join_timeout).await.map(Answer::Join)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use moldau_protocol::messages::{
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, HeartbeatRequest,
     HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse,
-    SyncGroupRequest, SyncGroupResponse,
+    ShareGroupHeartbeatRequest, SyncGroupRequest, SyncGroupResponse,
 };
 use moldau_protocol::{ErrorCode, Uuid};
 use tokio::time::Instant;
@@ -35,6 +35,7 @@ pub enum MemberStage {
 #[derive(Clone, Debug)]
 pub(super) enum Ask {
     Beat(ConsumerGroupHeartbeatRequest),
+    ShareBeat(ShareGroupHeartbeatRequest),
     Join(JoinGroupRequest),
     Sync(SyncGroupRequest),
     Heartbeat(HeartbeatRequest),

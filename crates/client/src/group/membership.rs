@@ -68,7 +68,24 @@ impl Membership {
     /// the operation timeout.
     pub async fn join(cluster: &Cluster, group: &str, options: MembershipOptions) -> Result<Self> {
         let instance_id = options.instance_id.clone();
-        let mut machine = Machine::new(cluster, group, options)?;
+        Self::start(cluster, group, instance_id, Machine::new(cluster, group, options)?).await
+    }
+
+    /// Joins a share group.
+    pub(crate) async fn join_share(
+        cluster: &Cluster,
+        group: &str,
+        options: MembershipOptions,
+    ) -> Result<Self> {
+        Self::start(cluster, group, None, Machine::share(cluster, group, options)).await
+    }
+
+    async fn start(
+        cluster: &Cluster,
+        group: &str,
+        instance_id: Option<String>,
+        mut machine: Machine,
+    ) -> Result<Self> {
         let commands = Arc::new(Inbox::default());
         let (outbox, events) = mpsc::channel(EVENTS_MAX);
         let (teller, told) = watch::channel(machine.tell());

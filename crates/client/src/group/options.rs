@@ -59,6 +59,6 @@ impl Default for MembershipOptions {
 }
 
 /// Milliseconds as the protocol has them.
-pub(super) fn millis(duration: Duration) -> i32 {
+pub(crate) fn millis(duration: Duration) -> i32 {
     i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
 }

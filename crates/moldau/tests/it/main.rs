@@ -29,6 +29,7 @@ mod reading_back;
 mod reloading;
 mod repair;
 mod shaped_loads;
+mod share_groups;
 mod sittings;
 #[cfg(feature = "real-clients")]
 mod systems;

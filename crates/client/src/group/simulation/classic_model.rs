@@ -166,7 +166,7 @@ impl Model for ClassicModel {
                 self.expel(&request.members[0].member_id);
                 self.answers.push((token, Answer::Leave(LeaveGroupResponse::default())));
             }
-            Ask::Beat(_) => panic!("{ask:?}"),
+            Ask::Beat(_) | Ask::ShareBeat(_) => panic!("{ask:?}"),
         }
     }
 
