@@ -51,6 +51,9 @@ pub enum Start {
     Latest,
     /// This offset.
     Offset(i64),
+    /// The first record whose timestamp is at or after this, in ms since 1970; the end if there is
+    /// none.
+    Timestamp(i64),
 }
 
 /// What to do when a position lies outside the log.

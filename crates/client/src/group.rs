@@ -113,6 +113,27 @@ impl GroupConsumer {
         }
     }
 
+    /// Reads a partition on from `start`. With an offset, that is what the next commit says;
+    /// elsewhere it says nothing of the partition before something of it was returned.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`] for a partition that it does not read.
+    pub fn seek(&mut self, partition: &TopicPartition, start: Start) -> Result<()> {
+        self.fetcher.seek(partition, start)?;
+        match start {
+            Start::Offset(next) => drop(self.uncommitted.insert(partition.clone(), next)),
+            Start::Earliest | Start::Latest | Start::Timestamp(_) => {
+                self.uncommitted.remove(partition);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pauses or resumes the reading of a partition; what was fetched still comes.
+    pub fn set_paused(&self, partition: &TopicPartition, paused: bool) {
+        self.fetcher.set_paused(partition, paused);
+    }
+
     /// Commits the offsets after all that [`next`](Self::next) has returned. A coordinator that
     /// restarts, loads the group or has moved is asked again until the operation timeout.
     ///

@@ -483,6 +483,12 @@ pub(crate) enum Codec {
     Zstd,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    Classic,
+    Consumer,
+}
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConsumeOptions {
     /// Topic to read.
@@ -499,6 +505,9 @@ pub(crate) struct ConsumeOptions {
     /// Join this consumer group and commit the offsets of printed records.
     #[arg(short, long)]
     pub(crate) group: Option<String>,
+    /// Protocol of the group: classic, or that of KIP-848.
+    #[arg(long, value_enum, default_value_t = Protocol::Classic, requires = "group")]
+    pub(crate) group_protocol: Protocol,
     /// Skip unreadable records, with a warning that names their offsets.
     #[arg(long)]
     pub(crate) skip_unreadable: bool,

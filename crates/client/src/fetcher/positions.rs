@@ -181,6 +181,15 @@ impl Positions {
         }
     }
 
+    /// No record has the timestamp that it was to start at.
+    pub(super) fn start_at_end(&mut self, key: Key) {
+        if let Some(assigned) = self.assigned.get_mut(&key)
+            && matches!(assigned.position, Position::Unknown(_))
+        {
+            assigned.position = Position::Unknown(Start::Latest);
+        }
+    }
+
     /// Moves on after an answer to `wanted`; false if the partition was moved meanwhile.
     pub(super) fn advance(&mut self, wanted: &Wanted, next: i64) -> bool {
         match self.assigned.get_mut(&wanted.key) {

@@ -85,6 +85,7 @@ async fn find_offsets(shared: &Shared, unknown: Vec<(u64, crate::TopicPartition,
         .map(|(_, partition, start)| {
             let spec = match start {
                 Start::Latest => OffsetSpec::Latest,
+                Start::Timestamp(timestamp) => OffsetSpec::Timestamp(*timestamp),
                 Start::Earliest | Start::Offset(_) => OffsetSpec::Earliest,
             };
             (partition.clone(), spec)
@@ -98,6 +99,10 @@ async fn find_offsets(shared: &Shared, unknown: Vec<(u64, crate::TopicPartition,
     let mut are_all_found = true;
     for (key, partition, _) in unknown {
         match answers.remove(&partition) {
+            Some(Ok(listed)) if listed.offset < 0 => {
+                shared.lock().start_at_end(key);
+                are_all_found = false;
+            }
             Some(Ok(listed)) => shared.lock().resolve(key, listed.offset),
             Some(Err(error)) if !error.is_retriable() => give_up(shared, key, error).await,
             Some(Err(_)) | None => {

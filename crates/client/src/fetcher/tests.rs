@@ -146,3 +146,32 @@ fn resolved_position_is_fetched_and_reset_asks_again() {
     positions.reset(&wanted, Start::Latest);
     assert_eq!(positions.unknown(now).len(), 1);
 }
+
+#[test]
+fn partition_that_is_moved_stays_paused_and_drops_what_was_fetched() {
+    let now = std::time::Instant::now();
+    let name = TopicPartition::of("t", 0);
+    let mut positions = Positions::default();
+    assert!(!positions.seek(&name, Start::Earliest));
+    positions.assign(topic(), 0, Start::Offset(5));
+    positions.follow_metadata(&metadata(1));
+    let old = positions.wanted(1, now).remove(0);
+    positions.set_paused(&name, true);
+    assert!(positions.seek(&name, Start::Offset(9)));
+    positions.follow_metadata(&metadata(2));
+    assert!(positions.wanted(1, now).is_empty() && !positions.advance(&old, 6));
+    positions.set_paused(&name, false);
+    assert_eq!(positions.wanted(1, now)[0].position, 9);
+}
+
+#[test]
+fn partition_without_a_record_of_the_time_starts_at_its_end() {
+    let now = std::time::Instant::now();
+    let mut positions = Positions::default();
+    positions.assign(topic(), 0, Start::Timestamp(7));
+    positions.follow_metadata(&metadata(1));
+    let (key, _, start) = positions.unknown(now).remove(0);
+    assert_eq!(start, Start::Timestamp(7));
+    positions.start_at_end(key);
+    assert_eq!(positions.unknown(now)[0].2, Start::Latest);
+}

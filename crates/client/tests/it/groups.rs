@@ -9,7 +9,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use moldau_client::{Cluster, ClusterOptions, GroupConsumer, GroupOptions, MembershipOptions};
+use moldau_client::{
+    Cluster, ClusterOptions, Error, GroupConsumer, GroupOptions, GroupProtocol, Membership,
+    MembershipOptions, ShareConsumer, ShareOptions,
+};
 use moldau_net::{Reply, Response, Service};
 use moldau_protocol::frame::{RequestHeader, encode_response};
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
@@ -165,5 +168,30 @@ fn nothing_runs_on_for_a_cluster_that_is_gone() {
             }
         };
         tokio::time::timeout(Duration::from_secs(20), ended).await.expect("all end");
+    });
+}
+
+#[test]
+fn broker_without_a_protocol_is_named_with_the_api_that_it_lacks() {
+    let (broker, _network) = fake::start(Group::at, 1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let address = broker.address.to_string();
+        let cluster = Cluster::connect(&[&address], ClusterOptions::default()).await.unwrap();
+        let protocol = GroupProtocol::Consumer;
+        let options = MembershipOptions { protocol, ..MembershipOptions::default() };
+        let joined = Membership::join(&cluster, "workers", options).await.map(drop);
+        let shared = ShareConsumer::join(&cluster, "workers", ShareOptions::default()).await;
+        for (refused, lacks) in [
+            (joined.unwrap_err(), ApiKey::ConsumerGroupHeartbeat),
+            (shared.unwrap_err(), ApiKey::ShareGroupHeartbeat),
+        ] {
+            match refused {
+                Error::UnsupportedApi { address: at, api } => {
+                    assert_eq!((&*at, api), (address.as_str(), lacks));
+                }
+                other => panic!("{other}"),
+            }
+        }
     });
 }

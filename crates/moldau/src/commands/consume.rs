@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use moldau_client::{
-    Admin, Cluster, Error, Fetcher, FetcherOptions, GroupConsumer, GroupOptions, MembershipOptions,
-    OffsetSpec, Reset, Start, TopicPartition,
+    Admin, Cluster, Error, Fetcher, FetcherOptions, GroupConsumer, GroupOptions, GroupProtocol,
+    MembershipOptions, OffsetSpec, Reset, Start, TopicPartition,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::arguments::ConsumeOptions;
+use crate::arguments::{ConsumeOptions, Protocol};
 use crate::commands::consume::printer::Printer;
 use crate::commands::session;
 
@@ -96,7 +96,11 @@ async fn consume_in_group(
     // A group may read a topic that does not exist; a user at a terminal mistyped it.
     cluster.topic(&options.topic).await?;
     let topics = vec![options.topic.clone()];
-    let membership = MembershipOptions { topics, ..MembershipOptions::default() };
+    let protocol = match options.group_protocol {
+        Protocol::Classic => GroupProtocol::Classic,
+        Protocol::Consumer => GroupProtocol::Consumer,
+    };
+    let membership = MembershipOptions { protocol, topics, ..MembershipOptions::default() };
     let settings = GroupOptions { membership, fetcher };
     let mut consumer = GroupConsumer::join(cluster, group, settings).await?;
     let mut printer = Printer::new(options);

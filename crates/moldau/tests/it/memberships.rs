@@ -27,6 +27,10 @@ const MANNERS: [Manner; 3] = [
 
 /// A broker whose groups notice soon what happens to their members.
 fn broker(address: SocketAddr, dir: &Path) -> Process {
+    broker_with(address, dir, "")
+}
+
+fn broker_with(address: SocketAddr, dir: &Path, more: &str) -> Process {
     let file = dir.join("broker.yaml");
     let settings = "group.min.session.timeout.ms: 500\ngroup.initial.rebalance.delay.ms: 0\n\
                     group.consumer.min.session.timeout.ms: 500\n\
@@ -35,7 +39,7 @@ fn broker(address: SocketAddr, dir: &Path) -> Process {
                     group.consumer.heartbeat.interval.ms: 50\n\
                     group.consumer.assignment.interval.ms: 0\n\
                     group.consumer.min.assignment.interval.ms: 0\n";
-    std::fs::write(&file, settings).unwrap();
+    std::fs::write(&file, format!("{settings}{more}")).unwrap();
     Process::broker_on(address, &dir.join("data"), &["--config", file.to_str().unwrap()])
 }
 
@@ -253,6 +257,23 @@ fn second_member_with_a_static_id_is_refused_or_ends_the_first() {
         assert_eq!(first.state().stage, MemberStage::Ended);
         until_all(&mut second).await;
     });
+}
+
+#[test]
+fn member_that_a_group_has_no_room_for_is_refused() {
+    for manner in MANNERS {
+        let dir = tempfile::tempdir().unwrap();
+        let sizes = "group.max.size: 1\ngroup.consumer.max.size: 1\n";
+        let broker = broker_with(anywhere(), dir.path(), sizes);
+        block_on(async {
+            let cluster = world(broker.address).await;
+            let mut member = join(&cluster, options(manner)).await;
+            until_all(&mut member).await;
+            let joining = Membership::join(&cluster, "workers", options(manner));
+            let refused = soon("joining", joining).await.unwrap_err();
+            assert_eq!(refused.code(), Some(ErrorCode::GroupMaxSizeReached), "{manner:?}");
+        });
+    }
 }
 
 #[test]
