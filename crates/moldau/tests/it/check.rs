@@ -178,8 +178,9 @@ fn records_that_were_not_flushed_are_lost_with_the_power() {
     let found = record(&result.experiment);
     assert_eq!(result.verdict, Verdict::RecordsLost, "{:#?}", result.checks);
     assert!(found.strikes(Fault::Power) > 0, "{found:?}");
-    // If a client has polled a record before it was lost, another value at its offset shows the loss.
-    let signs = [Kind::LostWrite, Kind::InconsistentOffset].map(|kind| found.report.count(kind));
+    // If clients had polled what was lost, other values at its offsets show the loss.
+    let signs = [Kind::LostWrite, Kind::Unseen, Kind::InconsistentOffset];
+    let signs = signs.map(|kind| found.report.count(kind));
     assert!(signs.iter().any(|count| *count > 0), "{found:?}");
 }
 
