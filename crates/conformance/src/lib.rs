@@ -4,11 +4,12 @@
 //! `moldau-conformance` runs clients and tools, `moldau-security` clients that have to prove who
 //! they are, `moldau-authorization` requests with and without rights, `moldau-odd-produces` records
 //! that break the format or the rules of their topic, `moldau-differential` the same requests of
-//! every API to Apache Kafka and to our broker, `moldau-outages` a Kafka
-//! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
-//! `moldau-reloads` clients during reloads, `moldau-crowd` clients among many others and hostile
-//! ones, `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all of
-//! them. `moldau-memory` runs servers with little memory, by hand.
+//! every API to Apache Kafka and to our broker, `moldau-outages` a Kafka behind the proxy whose
+//! brokers are killed, `moldau-history` Java clients under faults whose history is judged,
+//! `moldau-tenants` tenants of one Kafka, `moldau-reloads` clients during reloads, `moldau-crowd`
+//! clients among many others and hostile ones, `moldau-interop` Kroxylicious, `moldau-reports` a
+//! browser; `cargo xtask test` calls all of them. `moldau-memory` runs servers with little memory,
+//! by hand.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -27,6 +28,7 @@
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - `differential`: every API that both serve, field by field, and docs/compatibility.md;
 //! - [`odd_produces`]: odd batches to Apache Kafka and to our broker, and what they make of them;
+//! - [`history`]: Java clients under faults, and what `moldau lab check` makes of their history;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`outages`]: brokers killed one after the other behind the proxy, under load;
 //! - [`reports`]: the laboratory's reports, opened in a browser;
@@ -50,6 +52,7 @@ pub mod connection;
 pub mod crowd;
 #[cfg(feature = "differential")]
 pub mod differential;
+pub mod history;
 mod http;
 pub mod interop;
 pub mod kafka;

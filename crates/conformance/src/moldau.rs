@@ -193,6 +193,11 @@ allow.everyone.if.no.acl.found: true
         self.process.tail()
     }
 
+    /// Ends it at once, with SIGKILL.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process.kill().map(drop)
+    }
+
     /// Ends it with SIGTERM; an error where it does not exit with 0.
     pub fn stop(mut self) -> Result<()> {
         let status = self.process.stop()?;

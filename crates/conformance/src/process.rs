@@ -108,6 +108,16 @@ impl Process {
         Ok(kill_process(Pid::from_child(&self.child), Signal::HUP)?)
     }
 
+    /// Stops the process with SIGSTOP where it is.
+    pub fn suspend(&self) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::STOP)?)
+    }
+
+    /// Lets it go on after [`suspend`](Self::suspend).
+    pub fn resume(&self) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::CONT)?)
+    }
+
     /// Bytes of memory that the process holds.
     pub fn resident_bytes(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
