@@ -66,6 +66,9 @@ const OPERATIONS_PER_SECOND: f64 = 200.0;
 /// Records that an operation sends and that clients poll of it, on average.
 const RECORDS_PER_OPERATION: f64 = 12.0;
 
+/// What a disk needs that can be told to fail.
+const DISK_NEEDS: &str = "such a disk needs /dev/fuse, and root or fusermount3";
+
 /// Name of the history's file beside the result.
 pub const HISTORY_FILE: &str = "history.jsonl";
 
@@ -86,7 +89,7 @@ pub struct Plan {
     pub partitions: u16,
     /// How long faults strike.
     pub length: Duration,
-    /// The faults; those that are not possible are left out, which the report says.
+    /// The faults. Those that are not possible are left out, which the report says.
     pub faults: Vec<Fault>,
 }
 
@@ -98,8 +101,9 @@ pub type Keep<'a> = dyn FnMut(&str, &History) -> Result<(), Error> + 'a;
 /// a fault, or cannot be read at the end, is a failed check of the result.
 ///
 /// # Errors
-/// [`Error::Plan`] for numbers out of range and for an absent system, [`Error::NotReady`] and
-/// [`Error::Ended`] for a system that does not start, those of `keep`.
+/// [`Error::Plan`] for numbers out of range, for an absent system and if none of the faults is
+/// possible, [`Error::NotReady`] and [`Error::Ended`] for a system that does not start, those of
+/// `keep`.
 pub fn run(
     plan: &Plan,
     progress: &mut dyn Progress,
@@ -240,7 +244,6 @@ impl Scene {
             ..ClusterOptions::default()
         };
         let topic = format!("moldau-check-{seed}-{}", fastrand::u32(..));
-        running.path.control.create_topic(&topic, plan.partitions)?;
         let mut world = World {
             bootstrap: running.path.bootstrap.clone(),
             options,
@@ -259,6 +262,11 @@ impl Scene {
             notes.push(not_cut(&plan.name));
             faults.retain(|fault| *fault != Fault::Cut);
         }
+        if faults.is_empty() && !plan.faults.is_empty() {
+            let reasons: Vec<&str> = notes.iter().map(|note| note.found.as_str()).collect();
+            return Err(Error::Plan(format!("no fault is possible: {}", reasons.join("; "))));
+        }
+        running.path.control.create_topic(&world.topic, plan.partitions)?;
         Ok(Self { running, relay, disk, faults, notes, world: Arc::new(world), runtime })
     }
 
@@ -366,7 +374,8 @@ fn disk(
             Ok(Some(disk))
         }
         Err(error) => {
-            without(faults, notes, Fault::is_of_disk, &error.to_string());
+            let reason = format!("{DISK_NEEDS}: {error}");
+            without(faults, notes, Fault::is_of_disk, &reason);
             Ok(None)
         }
     }

@@ -134,6 +134,21 @@ fn a_history_whose_partitions_cannot_be_read_at_the_end_is_kept() {
     assert!(found.totals.acked > 0 && found.report.violations() == 0, "{found:?}");
 }
 
+/// A run without any of the faults that were asked for would prove nothing of them.
+#[test]
+fn a_check_of_which_no_fault_is_possible_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = tempfile::tempdir().unwrap();
+    let broker = Process::broker(data.path(), &[]);
+    let (mut system, mut installations) = system();
+    (system.processes, system.bootstrap) = (Vec::new(), "${external}".into());
+    installations.external = Some(broker.address.to_string());
+    let faults = vec![Fault::Kill, Fault::Power];
+    let plan = Plan { system, installations, faults, ..plan(directory.path()) };
+    let refused = run(&plan, &mut Silent, &mut |_, _| Ok(())).unwrap_err().to_string();
+    assert!(refused.contains("no fault is possible: left out: the laboratory starts"), "{refused}");
+}
+
 async fn delete_topics(bootstrap: SocketAddr) {
     let cluster = connect(bootstrap).await;
     let known = cluster.all_topics().await.unwrap();
