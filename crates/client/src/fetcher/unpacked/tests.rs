@@ -18,10 +18,10 @@ fn fetched(batches: usize, codec: Compression) -> Fetched {
         let base_offset = i64::try_from(batch * BATCH_RECORDS).unwrap();
         let options = BatchOptions { base_offset, ..BatchOptions::default() };
         let mut builder = BatchBuilder::new(options);
-        for record in 0..BATCH_RECORDS {
+        for _ in 0..BATCH_RECORDS {
             let value = [b'v'; 40];
             let header = HeaderView { key: b"h", value: Some(b"1") };
-            builder.append(record as i64, Some(b"key"), Some(&value), [header]).unwrap();
+            builder.append(1, Some(b"key"), Some(&value), [header]).unwrap();
         }
         bytes.extend_from_slice(builder.finish(codec, &mut compressor).unwrap());
     }
