@@ -9,7 +9,7 @@ use moldau_client::{
 use moldau_protocol::ErrorCode;
 use moldau_records::Decompressor;
 
-use crate::traffic::{block_on, connect, create, soon};
+use crate::traffic::{block_on, connect, create, now_ms, soon};
 use crate::world::Process;
 
 struct World {
@@ -73,7 +73,7 @@ fn at(offset: i64) -> [(TopicPartition, CommittedOffset); 1] {
 
 fn send(producer: &Producer, partition: PartitionHandle, value: &str) {
     let value = Some(value.as_bytes());
-    let record = Record { token: 0, timestamp: 1, key: None, value, headers: &[] };
+    let record = Record { token: 0, timestamp: now_ms(), key: None, value, headers: &[] };
     producer.send(partition, &record).unwrap();
 }
 

@@ -10,7 +10,7 @@ use moldau_client::{
 use moldau_protocol::ErrorCode;
 use moldau_records::Decompressor;
 
-use crate::traffic::{block_on, connect, soon};
+use crate::traffic::{block_on, connect, now_ms, soon};
 use crate::world::Process;
 
 struct World {
@@ -48,7 +48,7 @@ impl World {
             let partition = producer.partition("jobs", partition).await.unwrap();
             let value = number.to_string();
             let value = Some(value.as_bytes());
-            let record = Record { token: 0, timestamp: 1, key: None, value, headers: &[] };
+            let record = Record { token: 0, timestamp: now_ms(), key: None, value, headers: &[] };
             producer.send(partition, &record).unwrap();
         }
         soon("delivery", producer.close()).await;
@@ -67,6 +67,8 @@ fn broker(address: SocketAddr, dir: &std::path::Path) -> Process {
     let settings = "group.share.min.heartbeat.interval.ms: 20\n\
                     group.share.heartbeat.interval.ms: 50\n\
                     group.share.assignment.interval.ms: 0\n\
+                    group.share.min.session.timeout.ms: 500\n\
+                    group.share.session.timeout.ms: 1000\n\
                     group.share.min.record.lock.duration.ms: 1000\n\
                     group.share.record.lock.duration.ms: 3000\n";
     std::fs::write(&file, settings).unwrap();
@@ -205,7 +207,7 @@ fn member_that_leaves_gives_back_what_it_has_not_finished() {
 #[test]
 fn records_of_a_member_that_is_gone_go_to_others_with_its_connection() {
     block_on(async {
-        let world = World::new(1).await;
+        let world = World::new(3).await;
         world.send(0, 6).await;
         let mut first = world.join(AcknowledgeMode::Explicit).await;
         read(&mut first, 6).await;
