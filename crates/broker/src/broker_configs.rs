@@ -87,12 +87,14 @@ impl Config {
             let of_file = self.file_keys.iter().find(|key| key.name == name);
             let fixed = FIXED.iter().find(|(fixed, _)| *fixed == name);
             let documentation = of_file.map(|key| key.documentation);
+            // Each broker of Kafka is given its number.
+            let is_number = matches!(name, "broker.id" | "node.id");
             BrokerConfig {
                 name,
                 config_type,
                 value,
                 documentation: documentation.or(fixed.map(|(_, text)| *text)).unwrap_or_default(),
-                is_given: of_file.is_some_and(|key| key.is_given),
+                is_given: is_number || of_file.is_some_and(|key| key.is_given),
             }
         });
         shown.collect()

@@ -55,6 +55,7 @@ fn the_broker_shows_its_own_settings_with_type_source_and_documentation() {
     assert_eq!(partitions.documentation.as_deref(), Some("What it does."));
     let expected = ("num.partitions".to_owned(), "3".to_owned(), OF_FILE);
     assert_eq!(synonyms(partitions), [expected]);
+    assert_eq!(shown(&world, BROKER, "0", "node.id"), ("0".to_owned(), OF_FILE));
     assert_eq!(shown(&world, BROKER, "0", "quota.window.num"), ("11".to_owned(), BUILT_IN));
     let all = describe(&world, BROKER, "0", None).configs;
     let fixed = ["node.id", "group.share.assignors", "log.retention.ms"];
