@@ -7,7 +7,7 @@
 //! disk that loses what was not synced, and long simulations.
 
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -178,9 +178,22 @@ fn fmt() -> Result<Count> {
     succeed(cargo(&["fmt", "--all", "--check"]))
 }
 
-/// The fuzz targets are a workspace of their own, which no other step builds.
+/// The fuzz targets are a workspace of their own, which no other step builds. Each is run with its
+/// seeds: inputs that reach most of what the target can reach, and those that once failed.
 fn fuzz_targets() -> Result<Count> {
-    succeed(cargo(&["check", "--manifest-path", "fuzz/Cargo.toml", "--bins"]))
+    let target = "target/fuzz";
+    let built = ["build", "--manifest-path", "fuzz/Cargo.toml", "--bins", "--target-dir", target];
+    let mut count = succeed(cargo(&built))?;
+    let root = workspace::root();
+    for seeds in fs::read_dir(root.join("fuzz/seeds"))? {
+        let seeds = seeds?;
+        let mut run = Command::new(root.join(target).join("debug").join(seeds.file_name()));
+        for seed in fs::read_dir(seeds.path())? {
+            run.arg(seed?.path());
+        }
+        count.add(succeed(run)?);
+    }
+    Ok(count)
 }
 
 fn clippy() -> Result<Count> {
@@ -205,7 +218,7 @@ fn with_peers(mut command: Command, peers: &Peers, has_vault: bool) -> Command {
 /// Whether a file system in user space can be mounted here.
 fn can_mount() -> bool {
     let has_device = File::options().read(true).write(true).open("/dev/fuse").is_ok();
-    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let has_helper = || Command::new("fusermount3").arg("--version").output().is_ok();
     has_device && (is_root || has_helper())
 }
@@ -311,7 +324,7 @@ fn side_by_side(programs: Vec<Program>, tally: &mut Tally) -> Result<()> {
                         .map(|count| Count { not_run: program.not_run, ..count });
                     let mut tally = ended.lock().unwrap_or_else(PoisonError::into_inner);
                     println!("\n[{}]", program.name);
-                    let printed = std::fs::read_to_string(&output).unwrap_or_default();
+                    let printed = fs::read_to_string(&output).unwrap_or_default();
                     print!("{printed}");
                     tally.add(program.name, started, result);
                 }
@@ -360,7 +373,7 @@ fn recorded(command: &mut Command, output: &Path) -> Result<Count> {
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
     let mut count = Count::default();
-    for line in std::fs::read_to_string(output)?.lines() {
+    for line in fs::read_to_string(output)?.lines() {
         count.add(parse_count(line).unwrap_or_default());
     }
     judged(count, status, command)
