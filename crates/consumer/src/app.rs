@@ -6,10 +6,13 @@ use std::time::Duration;
 use moldau_client::{Cluster, ClusterOptions, FetcherOptions, MembershipOptions, TopicPartition};
 use tokio::sync::watch;
 
+use crate::background::{Background, Stage, Tasks};
 use crate::clock::Clock;
 use crate::context::{Services, States};
+use crate::handler::{HandlerFn, job};
 use crate::member::{Group, Member};
 use crate::outbox::Outbox;
+use crate::periodic::{Periodic, Tick};
 use crate::route::AnyRoute;
 use crate::runtime::{Parts, Runtime};
 use crate::{Error, Result};
@@ -61,6 +64,7 @@ pub struct App {
     group: Option<String>,
     routes: Vec<(Arc<str>, AnyRoute)>,
     states: States,
+    background: Vec<Background>,
     options: AppOptions,
     workers: watch::Sender<usize>,
     assignment: watch::Sender<Vec<TopicPartition>>,
@@ -82,6 +86,7 @@ impl App {
             group: None,
             routes: Vec::new(),
             states: States::default(),
+            background: Vec::new(),
             workers: watch::Sender::new(options.workers),
             assignment: watch::Sender::default(),
             options,
@@ -98,7 +103,24 @@ impl App {
     /// Handles the records of `topic` by `route`.
     #[must_use]
     pub fn topic(mut self, topic: &str, route: impl Into<AnyRoute>) -> Self {
-        self.routes.push((topic.into(), route.into()));
+        let (topic, mut route) = (Arc::<str>::from(topic), route.into());
+        for periodic in route.periodic.drain(..) {
+            self.background.push(periodic.background(Some(Arc::clone(&topic))));
+        }
+        self.routes.push((topic, route));
+        self
+    }
+
+    /// Calls `function` every `interval` while the app runs, beside its handlers. It takes a
+    /// [`Tick`] and [`State`](crate::State). A call that takes longer than the interval delays the
+    /// next one. Failures are logged.
+    #[must_use]
+    pub fn periodic<F, Args>(mut self, interval: Duration, function: F) -> Self
+    where
+        F: HandlerFn<Tick, Args>,
+        Args: 'static,
+    {
+        self.background.push(Periodic { interval, job: job(function) }.background(None));
         self
     }
 
@@ -106,6 +128,14 @@ impl App {
     #[must_use]
     pub fn state<S: Send + Sync + 'static>(mut self, state: S) -> Self {
         self.states.insert(state);
+        self
+    }
+
+    /// Runs a task beside the handlers.
+    #[must_use]
+    #[cfg(test)]
+    pub(crate) fn background(mut self, task: Background) -> Self {
+        self.background.push(task);
         self
     }
 
@@ -136,7 +166,8 @@ impl App {
     ///
     /// # Errors
     /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`]; [`Error::Client`] if the
-    /// cluster cannot be reached, or refuses the member for good.
+    /// cluster cannot be reached, or refuses the member for good; [`Error::Background`] if a part
+    /// of the app that runs beside the handlers fails.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let name = self.group.ok_or(Error::NoGroup)?;
         let topics: Vec<String> = self.routes.iter().map(|(it, _)| it.to_string()).collect();
@@ -155,21 +186,38 @@ impl App {
         let group =
             Group { bootstrap: self.bootstrap, cluster: options, name, options: membership };
         let (clock, states) = (self.options.clock, self.states);
-        let services = Arc::new(Services { clock, states, outbox: Outbox::new(cluster.clone()) });
+        let drain_timeout = self.options.drain_timeout;
+        let services = Arc::new(Services {
+            outbox: Outbox::new(cluster.clone()),
+            assignment: self.assignment.subscribe(),
+            clock,
+            states,
+        });
         let runtime = Runtime::new(Parts {
             cluster,
             member: Member::start(group)?,
             fetcher,
             routes: self.routes.into_iter().collect(),
-            services,
+            services: Arc::clone(&services),
             workers: self.workers.subscribe(),
             assignment: self.assignment,
             queue_bytes_max: self.options.queue_bytes_max,
             commit_interval: self.options.commit_interval,
-            drain_timeout: self.options.drain_timeout,
+            drain_timeout,
         });
+        let mut background = Tasks::start(self.background, &services);
+        let shutdown = async {
+            tokio::select! {
+                () = shutdown => {}
+                () = background.failed() => {}
+            }
+            background.reach(Stage::Draining);
+        };
         // Callers join and select on this future, which should not be large.
-        Box::pin(runtime.run(shutdown)).await
+        let ended = Box::pin(runtime.run(shutdown)).await;
+        let deadline = services.clock.now().saturating_add(drain_timeout);
+        let background_ended = background.end(&services, deadline).await;
+        ended.and(background_ended)
     }
 }
 

@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use moldau_client::TopicPartition;
+use tokio::sync::watch;
+
 use crate::clock::Clock;
 use crate::outbox::Outbox;
 use crate::scheduler::{Attempt, PostponedBy};
@@ -16,8 +19,10 @@ pub struct Context<'a> {
     services: &'a Services,
 }
 
-/// What all handlers of an app share.
+/// What all handlers and background tasks of an app share.
 pub(crate) struct Services {
+    /// Partitions that the app reads.
+    pub(crate) assignment: watch::Receiver<Vec<TopicPartition>>,
     pub(crate) clock: Clock,
     pub(crate) states: States,
     pub(crate) outbox: Outbox,

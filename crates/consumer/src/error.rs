@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::failure::BoxError;
+
 /// Why an app could not start, or ended by itself.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,6 +20,16 @@ pub enum Error {
     RouteTwice {
         /// The topic.
         topic: Arc<str>,
+    },
+
+    // A part of the app is to blame.
+    /// A task that runs beside the handlers failed or panicked.
+    #[error("{name}: {source}")]
+    Background {
+        /// Which.
+        name: &'static str,
+        /// Why.
+        source: BoxError,
     },
 
     // The cluster is to blame, or does not let this app in.

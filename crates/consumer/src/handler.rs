@@ -18,16 +18,17 @@
 //! let route = record(handle);
 //! ```
 
-use std::any::Any;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
 
-use crate::context::Context;
-use crate::failure::{BoxError, Cause, Failure};
+use crate::context::{Context, Services};
+use crate::failure::{BoxError, Cause, Failure, panic_message};
 use crate::message::{Batch, Message};
+use crate::scheduler;
 
 /// What a handler takes: a record or a batch of them.
 pub trait Work: Clone + Send + Sync + 'static {
@@ -140,7 +141,7 @@ macro_rules! handler_fn {
     ($($arg:ident)+) => {
         impl<W, F, Fut, E, $($arg),+> HandlerFn<W, ($($arg,)+)> for F
         where
-            W: Work,
+            W: Send + Sync,
             F: Fn($($arg),+) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = Result<(), E>> + Send,
             E: Into<BoxError>,
@@ -178,13 +179,38 @@ where
     Args: 'static,
 {
     async fn call(&self, work: W, context: Context<'_>) -> Result<(), Failure> {
-        let called = AssertUnwindSafe(self.function.invoke(work, context)).catch_unwind().await;
-        called.unwrap_or_else(|panic| Err(Cause::Panicked(message_of(&*panic)).into()))
+        invoke_caught(&self.function, work, context).await
     }
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without a message").to_owned()
+async fn invoke_caught<W, Args>(
+    function: &impl HandlerFn<W, Args>,
+    work: W,
+    context: Context<'_>,
+) -> Result<(), Failure> {
+    let called = AssertUnwindSafe(function.invoke(work, context)).catch_unwind().await;
+    called.unwrap_or_else(|panic| Err(Cause::Panicked(panic_message(&*panic)).into()))
+}
+
+/// A function that is called with what it takes of a `W`, outside of any route. Panics are caught.
+pub(crate) type Job<W> = Arc<dyn Fn(W, Arc<Services>) -> JobRun + Send + Sync>;
+
+/// A call of a [`Job`].
+pub(crate) type JobRun = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+
+/// The function as a job.
+pub(crate) fn job<W, F, Args>(function: F) -> Job<W>
+where
+    W: Send + 'static,
+    F: HandlerFn<W, Args>,
+    Args: 'static,
+{
+    let function = Arc::new(function);
+    Arc::new(move |work, services| {
+        let function = Arc::clone(&function);
+        Box::pin(async move {
+            let context = Context::new(scheduler::Attempt::default(), &services);
+            invoke_caught(&*function, work, context).await
+        })
+    })
 }

@@ -10,6 +10,8 @@
 //! | `route` | [`Route`]: a handler, its layers, and how its records are scheduled |
 //! | `context` | what surrounds the handling of a record |
 //! | `app` | [`App`]: which topics are read, as which group, by which routes |
+//! | `background` | tasks that run beside the runtime |
+//! | `periodic` | [`Tick`]: functions that are called every so often |
 //! | `runtime` | the task that connects member, fetcher, scheduler and handlers |
 //! | `member` | the group member, on a thread of its own |
 //! | `outbox` | records that layers send |
@@ -25,6 +27,7 @@
 //! - `ledger` and `scheduler` have no threads, sockets or clocks.
 
 mod app;
+mod background;
 mod clock;
 mod context;
 mod error;
@@ -35,6 +38,7 @@ mod ledger;
 mod member;
 mod message;
 mod outbox;
+mod periodic;
 mod route;
 mod runtime;
 mod scheduler;
@@ -55,6 +59,7 @@ pub use layer::{
 };
 pub use ledger::{Commit, Delivery, Ledger, METADATA_BYTES_MAX};
 pub use message::{Batch, Message};
+pub use periodic::Tick;
 pub use route::{AnyRoute, Route, batch, record};
 pub use scheduler::Order;
 

@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use crate::context::{Context, Services};
 use crate::failure::{Cause, Failure, Postponed};
-use crate::handler::{FunctionHandler, Handler, HandlerFn, Work};
+use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
 use crate::layer::{Backoff, Layer, Layered};
 use crate::message::{Batch, Message};
+use crate::periodic::{Periodic, Tick};
 use crate::scheduler::{Attempt, Order, Plan, PostponedBy, Rest, Slice};
 
 /// How the records of a topic are handled.
 pub struct Route<W, H> {
     handler: H,
     plan: Plan,
+    periodic: Vec<Periodic>,
     work: PhantomData<fn(W)>,
 }
 
@@ -48,13 +50,13 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
             queue_records_max: QUEUE_RECORDS_MAX,
             queue_bytes_max: QUEUE_BYTES_MAX,
         };
-        Self { handler, plan, work: PhantomData }
+        Self { handler, plan, periodic: Vec::new(), work: PhantomData }
     }
 
     /// Puts a layer around all that stands before it.
     pub fn layer<L: Layer<W>>(self, layer: L) -> Route<W, Layered<L, H>> {
-        let Self { handler, plan, work } = self;
-        Route { handler: Layered::new(layer, handler), plan, work }
+        let Self { handler, plan, periodic, work } = self;
+        Route { handler: Layered::new(layer, handler), plan, periodic, work }
     }
 
     /// Which records are handled in order; unless said otherwise, all of a partition.
@@ -80,23 +82,40 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
         self.plan.queue_bytes_max = bytes.max(1);
         self
     }
+
+    /// Calls `function` every `interval` for each partition of the topic that the app reads,
+    /// whether records come or not; beside the handler. It takes a [`Tick`] and
+    /// [`State`](crate::State). A call that takes longer than the interval delays the next one; it
+    /// is cancelled when the partition is given back. Failures are logged.
+    #[must_use]
+    pub fn periodic<F, Args>(mut self, interval: Duration, function: F) -> Self
+    where
+        F: HandlerFn<Tick, Args>,
+        Args: 'static,
+    {
+        self.periodic.push(Periodic { interval, job: job(function) });
+        self
+    }
 }
 
 /// A route of any handler.
 pub struct AnyRoute {
     pub(crate) plan: Plan,
+    pub(crate) periodic: Vec<Periodic>,
     pub(crate) runner: Arc<dyn Run>,
 }
 
 impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
     fn from(route: Route<Message, H>) -> Self {
-        Self { plan: route.plan, runner: Arc::new(ByRecord(Arc::new(route.handler))) }
+        let Route { handler, plan, periodic, .. } = route;
+        Self { plan, periodic, runner: Arc::new(ByRecord(Arc::new(handler))) }
     }
 }
 
 impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
     fn from(route: Route<Batch, H>) -> Self {
-        Self { plan: route.plan, runner: Arc::new(ByBatch(Arc::new(route.handler))) }
+        let Route { handler, plan, periodic, .. } = route;
+        Self { plan, periodic, runner: Arc::new(ByBatch(Arc::new(handler))) }
     }
 }
 

@@ -6,5 +6,6 @@ mod failures;
 mod guide;
 mod layers;
 mod matrix;
+mod periodic;
 mod rebalances;
 mod world;
