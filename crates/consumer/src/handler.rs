@@ -27,21 +27,21 @@ use futures_util::FutureExt;
 
 use crate::context::{Context, Services};
 use crate::failure::{BoxError, Cause, Failure, panic_message};
-use crate::message::{Batch, Message};
+use crate::message::{Batch, Message, MessageRef};
 use crate::scheduler;
 
 /// What a handler takes: a record or a batch of them.
 pub trait Work: Clone + Send + Sync + 'static {
     /// Its records in order.
-    fn messages(&self) -> impl Iterator<Item = &Message> + Send;
+    fn messages(&self) -> impl Iterator<Item = MessageRef<'_>> + Send;
 
     /// Leaves out records; `None` if none is left. What was left out counts as handled.
     fn retain(self, keep: impl FnMut(&Message) -> bool) -> Option<Self>;
 }
 
 impl Work for Message {
-    fn messages(&self) -> impl Iterator<Item = &Message> + Send {
-        std::iter::once(self)
+    fn messages(&self) -> impl Iterator<Item = MessageRef<'_>> + Send {
+        std::iter::once(self.view())
     }
 
     fn retain(self, mut keep: impl FnMut(&Message) -> bool) -> Option<Self> {
@@ -50,7 +50,7 @@ impl Work for Message {
 }
 
 impl Work for Batch {
-    fn messages(&self) -> impl Iterator<Item = &Message> + Send {
+    fn messages(&self) -> impl Iterator<Item = MessageRef<'_>> + Send {
         self.iter()
     }
 
@@ -77,17 +77,33 @@ pub trait Extract<W>: Sized {
     /// # Errors
     /// The record does not hold it; [`Cause::Undecodable`] for a payload of another form.
     fn extract(work: &W, context: Context<'_>) -> Result<Self, Failure>;
+
+    /// Takes it, as the last argument that does.
+    ///
+    /// # Errors
+    /// As [`extract`](Self::extract).
+    fn extract_last(work: W, context: Context<'_>) -> Result<Self, Failure> {
+        Self::extract(&work, context)
+    }
 }
 
 impl Extract<Self> for Message {
     fn extract(work: &Self, _: Context<'_>) -> Result<Self, Failure> {
         Ok(work.clone())
     }
+
+    fn extract_last(work: Self, _: Context<'_>) -> Result<Self, Failure> {
+        Ok(work)
+    }
 }
 
 impl Extract<Self> for Batch {
     fn extract(work: &Self, _: Context<'_>) -> Result<Self, Failure> {
         Ok(work.clone())
+    }
+
+    fn extract_last(work: Self, _: Context<'_>) -> Result<Self, Failure> {
+        Ok(work)
     }
 }
 
@@ -138,27 +154,31 @@ pub trait HandlerFn<W, Args>: Send + Sync + 'static {
 }
 
 macro_rules! handler_fn {
-    ($($arg:ident)+) => {
-        impl<W, F, Fut, E, $($arg),+> HandlerFn<W, ($($arg,)+)> for F
+    ($($arg:ident)* | $last:ident) => {
+        impl<W, F, Fut, E, $($arg,)* $last> HandlerFn<W, ($($arg,)* $last,)> for F
         where
             W: Send + Sync,
-            F: Fn($($arg),+) -> Fut + Send + Sync + 'static,
+            F: Fn($($arg,)* $last) -> Fut + Send + Sync + 'static,
             Fut: Future<Output = Result<(), E>> + Send,
             E: Into<BoxError>,
-            $($arg: Extract<W>,)+
+            $($arg: Extract<W>,)*
+            $last: Extract<W>,
         {
             async fn invoke(&self, work: W, context: Context<'_>) -> Result<(), Failure> {
-                let handled = self($($arg::extract(&work, context)?),+);
+                let handled = self(
+                    $($arg::extract(&work, context)?,)*
+                    $last::extract_last(work, context)?,
+                );
                 handled.await.map_err(|error| Failure::of(error.into()))
             }
         }
     };
 }
 
-handler_fn!(A);
-handler_fn!(A B);
-handler_fn!(A B C);
-handler_fn!(A B C D);
+handler_fn!(| A);
+handler_fn!(A | B);
+handler_fn!(A B | C);
+handler_fn!(A B C | D);
 
 /// A function as a handler. A panic of it is a [`Failure`].
 pub struct FunctionHandler<F, Args> {

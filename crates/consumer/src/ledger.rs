@@ -12,6 +12,7 @@
 mod encoding;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 pub use encoding::METADATA_BYTES_MAX;
 use encoding::{PAYLOAD_BYTES_MAX, RUN_PAIR_BYTES, SPAN_DENSE_MAX};
@@ -82,6 +83,22 @@ impl Ledger {
         Delivery::Open
     }
 
+    /// Delivers one record at each offset of `offsets`, as [`deliver`](Self::deliver), if all are
+    /// open and there is room for all: true then.
+    pub(crate) fn deliver_run(&mut self, offsets: &Range<i64>) -> bool {
+        if offsets.start < self.next {
+            return false;
+        }
+        self.pass(offsets.start);
+        let is_ahead = self.done.last_key_value().is_none_or(|(_, end)| *end <= offsets.start);
+        if !is_ahead || offsets.end.saturating_sub(self.base) > SPAN_DENSE_MAX {
+            return false;
+        }
+        self.next = offsets.end;
+        self.open += usize::try_from(offsets.end - offsets.start).unwrap_or(0);
+        true
+    }
+
     /// Records that no record lies between the last delivered offset and `next`.
     pub fn pass(&mut self, next: i64) {
         if next > self.next {
@@ -99,6 +116,13 @@ impl Ledger {
         self.open -= 1;
         self.add(offset, offset + 1);
         true
+    }
+
+    /// Records that the delivered records between these offsets, so many, are done. None of them
+    /// was.
+    pub(crate) fn done_run(&mut self, offsets: Range<i64>, records: usize) {
+        self.open -= records;
+        self.add(offsets.start, offsets.end);
     }
 
     /// What may be committed.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `ledger` | [`Ledger`]: which records of a partition are done, and what may be committed |
 //! | `scheduler` | which records of which partition run next |
+//! | `chunk` | the records of a fetch, in one shared buffer |
 //! | `message` | [`Message`] and [`Batch`]: views of fetched records |
 //! | `handler` | [`Handler`], and functions as handlers |
 //! | `layer` | [`Layer`]: retries, dead letters, filters and others around handlers |
@@ -28,6 +29,7 @@
 
 mod app;
 mod background;
+mod chunk;
 mod clock;
 mod context;
 mod error;
@@ -58,7 +60,7 @@ pub use layer::{
     Throttle, Timeout, header,
 };
 pub use ledger::{Commit, Delivery, Ledger, METADATA_BYTES_MAX};
-pub use message::{Batch, Message};
+pub use message::{Batch, Message, MessageRef};
 pub use periodic::Tick;
 pub use route::{AnyRoute, Route, batch, record};
 pub use scheduler::Order;

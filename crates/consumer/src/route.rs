@@ -2,17 +2,21 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use tokio_util::sync::ReusableBoxFuture;
+
+use crate::chunk::Chunk;
 use crate::context::{Context, Services};
 use crate::failure::{Cause, Failure, Postponed};
 use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
 use crate::layer::{Backoff, Layer, Layered};
-use crate::message::{Batch, Message};
+use crate::message::{Batch, Message, MessageRef};
 use crate::periodic::{Periodic, Tick};
-use crate::scheduler::{Attempt, Order, Plan, PostponedBy, Rest, Slice};
+use crate::scheduler::{Order, Plan, PostponedBy, Rest, Slice, Slicing};
 
 /// How the records of a topic are handled.
 pub struct Route<W, H> {
@@ -47,6 +51,7 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
         let plan = Plan {
             order: Order::Partition,
             slice_records_max: SLICE_RECORDS_MAX,
+            slicing: Slicing::Whole,
             queue_records_max: QUEUE_RECORDS_MAX,
             queue_bytes_max: QUEUE_BYTES_MAX,
         };
@@ -108,6 +113,7 @@ pub struct AnyRoute {
 impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
     fn from(route: Route<Message, H>) -> Self {
         let Route { handler, plan, periodic, .. } = route;
+        let plan = Plan { slicing: Slicing::Paced, ..plan };
         Self { plan, periodic, runner: Arc::new(ByRecord(Arc::new(handler))) }
     }
 }
@@ -119,72 +125,88 @@ impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
     }
 }
 
-/// A slice that is being handled; says what becomes of the records that are not done.
-pub(crate) type Running = Pin<Box<dyn Future<Output = Rest> + Send>>;
+/// A slice that is being handled; says what becomes of the records that are not done. Its memory
+/// is used again for the next one.
+pub(crate) type Running = ReusableBoxFuture<'static, Rest>;
 
 /// Handles slices.
 pub(crate) trait Run: Send + Sync {
-    fn run(&self, slice: Slice<Message>, services: Arc<Services>) -> Running;
+    /// Puts the handling of a slice into `running`.
+    fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running);
 }
 
 struct ByRecord<H>(Arc<H>);
 
 impl<H: Handler<Message>> Run for ByRecord<H> {
-    fn run(&self, slice: Slice<Message>, services: Arc<Services>) -> Running {
+    fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
         let handler = Arc::clone(&self.0);
-        Box::pin(async move {
-            for (index, item) in slice.items().iter().enumerate() {
-                if slice.is_stopped() {
-                    break;
+        running.set(async move {
+            let context = Context::new(slice.attempt(), &services);
+            let run = async {
+                for (position, (chunk, index)) in slice.records().enumerate() {
+                    if slice.is_stopped() {
+                        break;
+                    }
+                    let message = Message::new(Arc::clone(chunk), index);
+                    if let Err(failure) = handler.call(message, context).await {
+                        let message = Message::new(Arc::clone(chunk), index);
+                        return rest_after(&failure, 1, Some(message.view()), context);
+                    }
+                    slice.set_done(position + 1);
                 }
-                let context = Context::new(item.attempt, &services);
-                match handler.call(item.payload.clone(), context).await {
-                    Ok(()) => slice.set_done(index + 1),
-                    Err(failure) => return rest_after(&failure, 1, &item.payload, context),
-                }
-                // A handler that never waits must not keep its thread from other tasks.
-                tokio::task::coop::consume_budget().await;
-            }
-            Rest::Untried
-        })
+                Rest::Untried
+            };
+            supervised(run, context).await
+        });
     }
 }
 
 struct ByBatch<H>(Arc<H>);
 
 impl<H: Handler<Batch>> Run for ByBatch<H> {
-    fn run(&self, slice: Slice<Message>, services: Arc<Services>) -> Running {
+    fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
         let handler = Arc::clone(&self.0);
-        Box::pin(async move {
-            let Some(first) = slice.items().first() else { return Rest::Untried };
-            let context = Context::new(first.attempt, &services);
-            let records = slice.items().len();
-            match handler.call(Batch::of(&slice), context).await {
-                Ok(()) => {
-                    slice.set_done(records);
-                    Rest::Untried
+        running.set(async move {
+            let context = Context::new(slice.attempt(), &services);
+            let run = async {
+                let batch = Batch::of(slice.clone());
+                let records = slice.len();
+                match handler.call(batch.clone(), context).await {
+                    Ok(()) => {
+                        slice.set_done(records);
+                        Rest::Untried
+                    }
+                    Err(failure) => rest_after(&failure, records, batch.iter().next(), context),
                 }
-                Err(failure) => rest_after(&failure, records, &first.payload, context),
-            }
-        })
+            };
+            supervised(run, context).await
+        });
     }
+}
+
+/// A panic outside of the handler, in a layer, counts as a failure of the next record.
+async fn supervised(run: impl Future<Output = Rest>, context: Context<'_>) -> Rest {
+    AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("a layer panicked");
+        let at = UNSETTLED.next_at(context);
+        Rest::Postponed { records: 1, at, by: PostponedBy::Failure }
+    })
 }
 
 /// What becomes of records that no layer settled: they are tried again, for ever, so that none is
 /// lost.
-fn rest_after(failure: &Failure, records: usize, first: &Message, context: Context<'_>) -> Rest {
+fn rest_after(
+    failure: &Failure,
+    records: usize,
+    first: Option<MessageRef<'_>>,
+    context: Context<'_>,
+) -> Rest {
     if let Cause::Postponed(Postponed { at, by }) = failure.cause() {
         return Rest::Postponed { records, at: *at, by: *by };
     }
     let attempt = context.attempt();
     tracing::warn!(record = ?first, records, attempt, %failure, "failed; tried again");
     Rest::Postponed { records, at: UNSETTLED.next_at(context), by: PostponedBy::Failure }
-}
-
-/// What becomes of a slice whose task panicked outside of its handler.
-pub(crate) fn rest_after_panic(attempt: Attempt, services: &Services) -> Rest {
-    let at = UNSETTLED.next_at(Context::new(attempt, services));
-    Rest::Postponed { records: 1, at, by: PostponedBy::Failure }
 }
 
 /// Pauses before a record that no layer settled is tried again.

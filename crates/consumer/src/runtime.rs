@@ -10,24 +10,28 @@ mod drain;
 mod reading;
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use moldau_client::{
     Cluster, CommittedOffset, Error as ClientError, Fetched, Fetcher, FetcherOptions, Reset, Start,
     TopicPartition,
 };
 use moldau_records::Decompressor;
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::task::coop;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use crate::chunk::{Chunk, Spare};
 use crate::context::Services;
 use crate::ledger::{Commit, Ledger};
 use crate::member::{Command, Commits, Event, Member};
-use crate::message::{Chunk, Message};
-use crate::route::{AnyRoute, rest_after_panic};
-use crate::scheduler::{PartitionId, Rest, Scheduler, Slice, Ticket};
+use crate::route::{AnyRoute, Running};
+use crate::scheduler::{PartitionId, Rest, Scheduler, Ticket};
 use crate::{Error, Result};
 use drain::{Drain, Purpose};
 use reading::Reading;
@@ -46,11 +50,26 @@ pub(crate) struct Parts {
     pub(crate) drain_timeout: Duration,
 }
 
-/// A slice whose handler runs.
-struct Task {
+/// A slice whose handler waits for something.
+struct Job {
     ticket: Ticket,
-    slice: Slice<Message>,
-    handle: AbortHandle,
+    running: Running,
+}
+
+impl Future for Job {
+    type Output = (Ticket, Rest);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let rest = ready!(self.running.poll(context));
+        Poll::Ready((self.ticket, rest))
+    }
+}
+
+/// Whether more could run at once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Burst {
+    Complete,
+    CutOff,
 }
 
 /// Whether a commit is under way.
@@ -77,20 +96,26 @@ pub(crate) struct Runtime {
     /// Bytes of fetches that full queues may hold; the other half of the buffer is for partitions
     /// that go on.
     held_bytes_max: usize,
+    /// Bytes that one fetch gives of a partition.
+    fetch_bytes_max: usize,
     routes: HashMap<Arc<str>, AnyRoute>,
     services: Arc<Services>,
     workers: watch::Receiver<usize>,
     assignment: watch::Sender<Vec<TopicPartition>>,
     drain_timeout: Duration,
-    scheduler: Scheduler<Message>,
+    scheduler: Scheduler<Chunk>,
     readings: HashMap<PartitionId, Reading>,
     by_name: HashMap<TopicPartition, PartitionId>,
     drains: Vec<Drain>,
     /// Partitions that the fetcher is to start again, and when.
     restarts: Vec<(Duration, PartitionId)>,
-    tasks: JoinSet<Rest>,
-    by_task: HashMap<Id, Task>,
+    jobs: FuturesUnordered<Job>,
+    /// Where the handling of the next slice is put.
+    spare: Running,
+    /// Bytes of fetches that are not queued in full.
+    held_bytes: usize,
     decompressor: Decompressor,
+    chunks: Spare,
     commits: Interval,
     committing: Committing,
     stage: Stage,
@@ -108,6 +133,7 @@ impl Runtime {
             member: parts.member,
             reset: parts.fetcher.reset,
             held_bytes_max: parts.fetcher.buffer_bytes_max / 2,
+            fetch_bytes_max: usize::try_from(parts.fetcher.partition_bytes_max).unwrap_or(1),
             fetcher: Fetcher::start(&parts.cluster, parts.fetcher),
             routes: parts.routes,
             services: parts.services,
@@ -119,9 +145,11 @@ impl Runtime {
             by_name: HashMap::new(),
             drains: Vec::new(),
             restarts: Vec::new(),
-            tasks: JoinSet::new(),
-            by_task: HashMap::new(),
+            jobs: FuturesUnordered::new(),
+            spare: Running::new(std::future::ready(Rest::Untried)),
+            held_bytes: 0,
             decompressor: Decompressor::default(),
+            chunks: Spare::default(),
             commits,
             committing: Committing::No,
             stage: Stage::Running,
@@ -133,7 +161,7 @@ impl Runtime {
     pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
         tokio::pin!(shutdown);
         loop {
-            self.start_slices();
+            let burst = self.start_slices();
             self.end_drains().await?;
             let due = self.next_due();
             let clock = self.services.clock.clone();
@@ -144,12 +172,13 @@ impl Runtime {
                     None => return Err(Error::MemberGone),
                 },
                 fetched = self.fetcher.next() => self.take_fetched(fetched),
-                Some(ended) = self.tasks.join_next_with_id() => {
-                    self.take_ended(ended);
-                    while let Some(ended) = self.tasks.try_join_next_with_id() {
-                        self.take_ended(ended);
+                Some((ticket, rest)) = self.jobs.next() => {
+                    self.finish(ticket, rest);
+                    while let Some(Some((ticket, rest))) = self.jobs.next().now_or_never() {
+                        self.finish(ticket, rest);
                     }
                 }
+                () = tokio::task::yield_now(), if burst == Burst::CutOff => {}
                 () = sleep_until(&clock, due) => self.restart().await,
                 _ = self.commits.tick(), if self.committing == Committing::No => {
                     self.commit().await?;
@@ -162,16 +191,38 @@ impl Runtime {
         }
     }
 
-    /// Starts handlers for all that may run.
-    fn start_slices(&mut self) {
-        let now = self.services.clock.now();
-        while let Some((ticket, slice)) = self.scheduler.next(now) {
+    /// Starts handlers for what may run, for a short time. A handler that does not wait is done at
+    /// once.
+    fn start_slices(&mut self) -> Burst {
+        let start = Instant::now();
+        let mut before = start;
+        while before - start < BURST_TIME_MAX {
+            let Some((ticket, slice)) = self.scheduler.next(self.services.clock.now()) else {
+                return Burst::Complete;
+            };
             let reading = self.readings.get(&ticket.partition);
             let reading = reading.expect("the scheduler knows the partitions that are read");
-            let running = reading.runner.run(slice.clone(), Arc::clone(&self.services));
-            let handle = self.tasks.spawn(running);
-            self.by_task.insert(handle.id(), Task { ticket, slice, handle });
+            let records = slice.len();
+            reading.runner.run(slice, Arc::clone(&self.services), &mut self.spare);
+            // It ends within a short time by itself; other tasks have their turn then.
+            let ended = coop::unconstrained(self.spare.get_pin()).now_or_never();
+            let now = Instant::now();
+            if let Some(rest) = ended {
+                self.scheduler.pace(ticket, records, now - before);
+                self.finish(ticket, rest);
+            } else {
+                let idle = Running::new(std::future::ready(Rest::Untried));
+                let running = std::mem::replace(&mut self.spare, idle);
+                self.jobs.push(Job { ticket, running });
+            }
+            before = now;
         }
+        Burst::CutOff
+    }
+
+    fn finish(&mut self, ticket: Ticket, rest: Rest) {
+        self.scheduler.finish(ticket, rest);
+        self.fill(ticket.partition);
     }
 
     fn next_due(&self) -> Option<Duration> {
@@ -223,7 +274,7 @@ impl Runtime {
         };
         let id = self.scheduler.assign(route.plan, ledger);
         let runner = Arc::clone(&route.runner);
-        let reading = Reading::new(partition.clone(), route.plan.order, runner);
+        let reading = Reading::new(partition.clone(), self.fetch_bytes_max, runner);
         self.readings.insert(id, reading);
         self.by_name.insert(partition, id);
         self.read_from(id, start).await;
@@ -259,7 +310,7 @@ impl Runtime {
         };
         let Some(id) = self.by_name.get(&fetched.topic_partition()).copied() else { return };
         let Some(reading) = self.readings.get_mut(&id) else { return };
-        let read = Chunk::read(fetched, &mut self.decompressor);
+        let read = Chunk::read(fetched, &mut self.decompressor, &self.chunks);
         if let Some(error) = &read.damage {
             let TopicPartition { topic, partition } = &reading.name;
             tracing::error!(%topic, partition, offset = read.next, %error, "damaged records");
@@ -268,12 +319,13 @@ impl Runtime {
             reading.restart_at = Some(Start::Offset(read.next));
             self.restarts.push((self.services.clock.now() + DAMAGE_PAUSE, id));
         }
+        self.held_bytes += read.bytes;
         reading.take(read);
         self.fill(id);
-        let held: usize = self.readings.values().map(Reading::held_bytes).sum();
-        if held > self.held_bytes_max
+        if self.held_bytes > self.held_bytes_max
             && let Some(reading) = self.readings.get_mut(&id)
         {
+            self.held_bytes -= reading.held_bytes();
             reading.give_back(&self.fetcher);
         }
     }
@@ -281,7 +333,10 @@ impl Runtime {
     /// Moves records of a partition into its queue.
     fn fill(&mut self, id: PartitionId) {
         let Some(reading) = self.readings.get_mut(&id) else { return };
-        if let Some(start) = reading.fill(id, &mut self.scheduler, &self.fetcher) {
+        let before = reading.held_bytes();
+        let start = reading.fill(id, &mut self.scheduler, &self.fetcher);
+        self.held_bytes -= before - reading.held_bytes();
+        if let Some(start) = start {
             reading.restart_at = Some(start);
             self.restarts.push((self.services.clock.now(), id));
         }
@@ -310,25 +365,6 @@ impl Runtime {
                 self.read_from(id, start).await;
             }
         }
-    }
-
-    fn take_ended(&mut self, ended: std::result::Result<(Id, Rest), JoinError>) {
-        let (id, rest) = match ended {
-            Ok((id, rest)) => (id, Some(rest)),
-            Err(error) => {
-                if error.is_panic() {
-                    tracing::error!(%error, "a layer panicked");
-                }
-                (error.id(), None)
-            }
-        };
-        let Some(Task { ticket, slice, .. }) = self.by_task.remove(&id) else { return };
-        let rest = rest.unwrap_or_else(|| {
-            let attempt = slice.items().first().map(|item| item.attempt).unwrap_or_default();
-            rest_after_panic(attempt, &self.services)
-        });
-        self.scheduler.finish(ticket, rest);
-        self.fill(ticket.partition);
     }
 
     /// Sends what has changed since the last commit.
@@ -360,11 +396,23 @@ impl Runtime {
         let Some(reading) = self.readings.remove(&id) else { return Commits::new() };
         self.fetcher.unassign(&reading.name);
         self.by_name.remove(&reading.name);
-        for task in self.by_task.values().filter(|task| task.ticket.partition == id) {
-            task.handle.abort();
+        self.held_bytes -= reading.held_bytes();
+        if !self.scheduler.is_idle(id) {
+            self.cancel(id);
         }
         let commit = self.scheduler.remove(id).map(committed_offset);
         commit.map(|commit| (reading.name, commit)).into_iter().collect()
+    }
+
+    /// Drops the handlers of a partition.
+    fn cancel(&mut self, id: PartitionId) {
+        for job in std::mem::take(&mut self.jobs) {
+            if job.ticket.partition == id {
+                self.scheduler.finish(job.ticket, Rest::Untried);
+            } else {
+                self.jobs.push(job);
+            }
+        }
     }
 
     fn tell_assignment(&self) {
@@ -388,6 +436,9 @@ async fn sleep_until(clock: &crate::Clock, at: Option<Duration>) {
         None => std::future::pending().await,
     }
 }
+
+/// Time for which slices are run before fetches, commits and timers have their turn.
+const BURST_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Shortest time between commits: each is a request.
 const COMMIT_INTERVAL_MIN: Duration = Duration::from_millis(1);

@@ -17,13 +17,12 @@ mod slice;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ledger::{Commit, Ledger};
 use partition::{LaneId, Partition};
-#[cfg(test)]
-use slice::Item;
-pub(crate) use slice::{Attempt, PostponedBy, Slice};
+pub(crate) use slice::{Attempt, PostponedBy, Records, Slice};
 
 /// Which records of a partition are handled in order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,12 +48,22 @@ impl Order {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) order: Order,
-    /// Records of one slice.
+    /// Most records of one slice.
     pub(crate) slice_records_max: usize,
+    pub(crate) slicing: Slicing,
     /// Records that are queued or run; more wait in the fetcher.
     pub(crate) queue_records_max: usize,
     /// Their bytes.
     pub(crate) queue_bytes_max: usize,
+}
+
+/// How many records a slice has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Slicing {
+    /// As many as there are.
+    Whole,
+    /// As many as run in a short time: other partitions wait meanwhile.
+    Paced,
 }
 
 /// Names an assigned partition for as long as it is assigned; never used twice.
@@ -68,16 +77,6 @@ pub(crate) struct Ticket {
     lane: LaneId,
 }
 
-/// A record that was fetched.
-#[derive(Debug)]
-pub(crate) struct Arrival<P> {
-    pub(crate) offset: i64,
-    /// Hash of its key; `None` for a record without a key.
-    pub(crate) key_hash: Option<u64>,
-    pub(crate) bytes: usize,
-    pub(crate) payload: P,
-}
-
 /// What becomes of the records of a slice that are not done.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Rest {
@@ -87,17 +86,10 @@ pub(crate) enum Rest {
     Postponed { records: usize, at: Duration, by: PostponedBy },
 }
 
-/// What a record carries along.
-pub(crate) trait Payload: Clone {
-    /// Copies what it shares with other records, so that it keeps no memory but its own alive. For
-    /// records that wait for long.
-    fn detach(&mut self);
-}
-
-/// The scheduler of all assigned partitions; `P` is what a record carries along.
+/// The scheduler of all assigned partitions; `C` holds the records of a fetch.
 #[derive(Debug)]
-pub(crate) struct Scheduler<P> {
-    partitions: HashMap<PartitionId, Partition<P>>,
+pub(crate) struct Scheduler<C> {
+    partitions: HashMap<PartitionId, Partition<C>>,
     next_id: u64,
     /// Partitions with lanes that may run, in the order of their turns.
     turns: VecDeque<PartitionId>,
@@ -114,7 +106,7 @@ pub(crate) struct Scheduler<P> {
     bytes_max: usize,
 }
 
-impl<P: Payload> Scheduler<P> {
+impl<C: Records> Scheduler<C> {
     /// A scheduler without partitions that runs at most `workers` slices at a time. With more than
     /// `bytes_max` bytes in all queues, a partition may queue only an equal share of them.
     pub(crate) fn new(workers: usize, bytes_max: usize) -> Self {
@@ -144,29 +136,34 @@ impl<P: Payload> Scheduler<P> {
         id
     }
 
-    /// Whether the partition takes the record at `offset`, of so many bytes, into its queue.
-    pub(crate) fn has_room(&self, id: PartitionId, offset: i64) -> bool {
+    /// Queues records of `chunk` from the one at `from` on, unless they are known to be done, as
+    /// many as there is room for. Returns the place of the first that is not taken.
+    pub(crate) fn deliver(&mut self, id: PartitionId, chunk: &Arc<C>, from: usize) -> usize {
         let share = self.bytes_max / self.partitions.len().max(1);
-        self.partitions.get(&id).is_some_and(|partition| {
-            let has_share = self.bytes < self.bytes_max || partition.bytes() <= share;
-            has_share && partition.has_room(offset)
-        })
+        let Some(partition) = self.partitions.get_mut(&id) else { return chunk.len() };
+        let before = partition.bytes();
+        let of_others = self.bytes - before;
+        let bytes_max = self.bytes_max.saturating_sub(of_others).max(share.saturating_add(1));
+        let next = partition.deliver(chunk, from, bytes_max);
+        self.bytes += partition.bytes() - before;
+        Self::take_turn(&mut self.turns, id, partition);
+        next
     }
 
     /// Whether the partition takes the record at `offset`, and half of its queue is empty.
     pub(crate) fn has_ample_room(&self, id: PartitionId, offset: i64) -> bool {
-        let is_half_empty = self.partitions.get(&id).is_some_and(Partition::is_half_empty);
-        is_half_empty && self.has_room(id, offset)
+        let share = self.bytes_max / self.partitions.len().max(1);
+        self.partitions.get(&id).is_some_and(|partition| {
+            let has_share = self.bytes < self.bytes_max || partition.bytes() <= share;
+            has_share && partition.has_ample_room(offset)
+        })
     }
 
-    /// Queues a record, unless it is known to be done.
-    pub(crate) fn deliver(&mut self, id: PartitionId, arrival: Arrival<P>) {
-        let Some(partition) = self.partitions.get_mut(&id) else { return };
-        let before = partition.bytes();
-        if partition.deliver(arrival) {
-            Self::take_turn(&mut self.turns, id, partition);
+    /// A slice took this long to run, without waiting for anything.
+    pub(crate) fn pace(&mut self, ticket: Ticket, records: usize, took: Duration) {
+        if let Some(partition) = self.partitions.get_mut(&ticket.partition) {
+            partition.pace(records, took);
         }
-        self.bytes += partition.bytes() - before;
     }
 
     /// No record lies between what was delivered and `next`.
@@ -178,7 +175,7 @@ impl<P: Payload> Scheduler<P> {
 
     /// The next slice to run, which the caller must [`finish`](Self::finish); `None` if all
     /// workers are busy or nothing may run at `now`.
-    pub(crate) fn next(&mut self, now: Duration) -> Option<(Ticket, Slice<P>)> {
+    pub(crate) fn next(&mut self, now: Duration) -> Option<(Ticket, Slice<C>)> {
         self.wake(now);
         while self.running < self.workers {
             let id = *self.turns.front()?;
@@ -271,7 +268,7 @@ impl<P: Payload> Scheduler<P> {
         }
     }
 
-    fn take_turn(turns: &mut VecDeque<PartitionId>, id: PartitionId, partition: &mut Partition<P>) {
+    fn take_turn(turns: &mut VecDeque<PartitionId>, id: PartitionId, partition: &mut Partition<C>) {
         if partition.wants_turn() {
             turns.push_back(id);
         }
@@ -281,6 +278,9 @@ impl<P: Payload> Scheduler<P> {
 /// Lanes of a partition by key. With 1,000 keys in flight a key waits for another one in every
 /// fifth case; a lane without records takes no memory.
 const LANES_DEFAULT: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
+
+#[cfg(test)]
+use slice::testing;
 
 #[cfg(test)]
 mod simulation;

@@ -46,7 +46,8 @@ use moldau_records::Decompressor;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::message::Chunk;
+use crate::chunk::{Chunk, Spare};
+use crate::scheduler::Records;
 use crate::{App, AppOptions, Clock, Message};
 
 /// A broker that ends when it is dropped, with all its data.
@@ -64,8 +65,27 @@ impl TestBroker {
     /// The broker cannot listen, or cannot write into the directory for temporary files.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(|_| {})
+    }
+
+    /// Starts a broker that keeps up to half of `bytes` of records in memory, at least 128 MiB, for
+    /// tests of speed.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn with_memory(bytes: usize) -> Self {
+        Self::start_with(|config| {
+            config.memory_bytes = bytes.max(config.memory_bytes);
+            config.tail_cache_bytes = Some(config.memory_bytes / 2);
+            config.journal_file_bytes = 64 << 20;
+        })
+    }
+
+    fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().expect("a directory for temporary files");
-        let config = config(&dir);
+        let mut config = config(&dir);
+        change(&mut config);
         // It waits for its threads, which a task must not.
         let started = thread::spawn(|| Broker::start(config)).join();
         let broker = started.expect("a start does not panic").expect("the broker starts");
@@ -180,8 +200,8 @@ impl TestBroker {
         let mut messages = Vec::new();
         while messages.len() < count {
             let fetched = fetcher.next().await.expect("the topic can be read");
-            let chunk = Chunk::read(fetched, &mut decompressor).chunk;
-            messages.extend((0..).map_while(|index| Some(chunk.message(index)?.0)));
+            let chunk = Chunk::read(fetched, &mut decompressor, &Spare::default()).chunk;
+            messages.extend((0..chunk.len()).map(|index| Message::new(Arc::clone(&chunk), index)));
         }
         messages.sort_by_key(|message| (message.partition(), message.offset()));
         messages.truncate(count);

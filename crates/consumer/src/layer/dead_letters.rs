@@ -7,7 +7,7 @@ use super::Layer;
 use crate::context::Context;
 use crate::failure::{Cause, Failure};
 use crate::handler::{Handler, Work};
-use crate::message::Message;
+use crate::message::MessageRef;
 
 /// Sends records whose handling failed to another topic, with key, value and headers as they are
 /// and the headers of [`header`]. They then count as handled, so they never block their partition.
@@ -28,7 +28,7 @@ impl DeadLetters {
 
     async fn send(
         &self,
-        message: &Message,
+        message: MessageRef<'_>,
         failure: &Failure,
         context: Context<'_>,
     ) -> Result<(), Failure> {

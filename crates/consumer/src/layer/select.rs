@@ -6,7 +6,7 @@ use super::Layer;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::handler::{Handler, Work};
-use crate::message::Message;
+use crate::message::{Message, MessageRef};
 
 /// Handles only records of which a predicate says so. They are not decoded before.
 #[derive(Clone, Copy, Debug)]
@@ -68,5 +68,5 @@ async fn call_with<W: Work, H: Handler<W>>(
 ) -> Result<(), Failure> {
     let Some(left) = left else { return Ok(()) };
     let called = inner.call(left.clone(), context).await;
-    called.map_err(|failure| failure.concerning(left.messages().map(Message::offset)))
+    called.map_err(|failure| failure.concerning(left.messages().map(MessageRef::offset)))
 }

@@ -1,14 +1,13 @@
 //! One assigned partition, and the records on their way into its queue.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use moldau_client::{Fetcher, Start, TopicPartition};
 
-use crate::message::{Message, Read};
+use crate::chunk::{Chunk, Read};
 use crate::route::Run;
-use crate::scheduler::{Arrival, Order, PartitionId, Scheduler};
+use crate::scheduler::{PartitionId, Records, Scheduler};
 
 /// Whether the fetcher reads the partition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,20 +22,30 @@ enum Fetching {
 pub(super) struct Reading {
     pub(super) name: TopicPartition,
     pub(super) runner: Arc<dyn Run>,
-    order: Order,
-    /// Fetches that are not queued in full, and the next record of the first. Fetching pauses while
-    /// there are any.
+    /// Fetches that are not queued in full, and the next record of the first.
     fetched: VecDeque<Read>,
     next: usize,
+    /// Their bytes, and from how many on fetching pauses: the next answer comes while they are
+    /// handled.
+    held_bytes: usize,
+    held_bytes_max: usize,
     fetching: Fetching,
     /// Where to read on after a failure.
     pub(super) restart_at: Option<Start>,
 }
 
 impl Reading {
-    pub(super) fn new(name: TopicPartition, order: Order, runner: Arc<dyn Run>) -> Self {
-        let (fetched, fetching) = (VecDeque::new(), Fetching::Active);
-        Self { name, runner, order, fetched, next: 0, fetching, restart_at: None }
+    pub(super) fn new(name: TopicPartition, held_bytes_max: usize, runner: Arc<dyn Run>) -> Self {
+        Self {
+            name,
+            runner,
+            fetched: VecDeque::new(),
+            next: 0,
+            held_bytes: 0,
+            held_bytes_max,
+            fetching: Fetching::Active,
+            restart_at: None,
+        }
     }
 
     /// It is about to be read by the fetcher, from anywhere.
@@ -46,22 +55,23 @@ impl Reading {
 
     /// Bytes of fetches that are not queued in full.
     pub(super) fn held_bytes(&self) -> usize {
-        self.fetched.iter().map(|read| read.bytes).sum()
+        self.held_bytes
     }
 
     /// Drops what is not queued, so that other partitions can be fetched. It is fetched again when
     /// half of the queue is empty.
     pub(super) fn give_back(&mut self, fetcher: &Fetcher) {
-        let next = self.fetched.front().and_then(|read| read.chunk.message(self.next));
-        let Some((next, _)) = next else { return };
-        self.fetching = Fetching::GivenBack(next.offset());
+        let Some(read) = self.fetched.front() else { return };
+        self.fetching = Fetching::GivenBack(read.chunk.offset(self.next));
         fetcher.unassign(&self.name);
         self.fetched.clear();
+        self.held_bytes = 0;
         self.next = 0;
     }
 
     /// Takes what was fetched.
     pub(super) fn take(&mut self, read: Read) {
+        self.held_bytes += read.bytes;
         self.fetched.push_back(read);
     }
 
@@ -70,28 +80,24 @@ impl Reading {
     pub(super) fn fill(
         &mut self,
         id: PartitionId,
-        scheduler: &mut Scheduler<Message>,
+        scheduler: &mut Scheduler<Chunk>,
         fetcher: &Fetcher,
     ) -> Option<Start> {
         if let Fetching::GivenBack(at) = self.fetching {
             return scheduler.has_ample_room(id, at).then_some(Start::Offset(at));
         }
         while let Some(read) = self.fetched.front() {
-            while let Some((message, bytes)) = read.chunk.message(self.next) {
-                let offset = message.offset();
-                if !scheduler.has_room(id, offset) {
-                    self.set_fetching(Fetching::Paused, fetcher);
-                    return None;
-                }
-                let key_hash = self.key_hash(&message);
-                scheduler.deliver(id, Arrival { offset, key_hash, bytes, payload: message });
-                self.next += 1;
+            self.next = scheduler.deliver(id, &read.chunk, self.next);
+            if self.next < read.chunk.len() {
+                break;
             }
             scheduler.pass(id, read.next);
+            self.held_bytes -= read.bytes;
             self.fetched.pop_front();
             self.next = 0;
         }
-        self.set_fetching(Fetching::Active, fetcher);
+        let is_full = self.held_bytes >= self.held_bytes_max;
+        self.set_fetching(if is_full { Fetching::Paused } else { Fetching::Active }, fetcher);
         None
     }
 
@@ -100,14 +106,5 @@ impl Reading {
             self.fetching = fetching;
             fetcher.set_paused(&self.name, fetching == Fetching::Paused);
         }
-    }
-
-    fn key_hash(&self, message: &Message) -> Option<u64> {
-        if !matches!(self.order, Order::Key(_)) {
-            return None;
-        }
-        let mut hasher = DefaultHasher::new();
-        hasher.write(message.key()?);
-        Some(hasher.finish())
     }
 }

@@ -1,10 +1,14 @@
 //! The lanes and the ledger of one partition.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::slice::{Attempt, Item, PostponedBy, Slice};
-use super::{Arrival, Order, Payload, Plan, Rest};
+use foldhash::fast::RandomState;
+
+use super::slice::{Part, PostponedBy, Records, Segment, Slice};
+use super::{Order, Plan, Rest, Slicing};
 use crate::ledger::{Commit, Delivery, Ledger};
 
 /// Names a lane of a partition.
@@ -12,11 +16,11 @@ use crate::ledger::{Commit, Delivery, Ledger};
 pub(super) struct LaneId(u64);
 
 #[derive(Debug)]
-enum LaneState<P> {
+enum LaneState<C> {
     /// It may run, and stands in the queue of lanes that may.
     Ready,
     Running {
-        slice: Slice<P>,
+        slice: Slice<C>,
         /// How many records of the slice the ledger knows to be done.
         settled: usize,
     },
@@ -25,9 +29,9 @@ enum LaneState<P> {
 }
 
 #[derive(Debug)]
-struct Lane<P> {
-    queue: VecDeque<Item<P>>,
-    state: LaneState<P>,
+struct Lane<C> {
+    queue: VecDeque<Segment<C>>,
+    state: LaneState<C>,
 }
 
 /// Whether further records are started.
@@ -48,13 +52,13 @@ enum Turn {
 }
 
 #[derive(Debug)]
-pub(super) struct Partition<P> {
+pub(super) struct Partition<C> {
     plan: Plan,
     ledger: Ledger,
     stage: Stage,
     turn: Turn,
     /// Lanes with records that are queued or run.
-    lanes: HashMap<LaneId, Lane<P>>,
+    lanes: HashMap<LaneId, Lane<C>, RandomState>,
     ready: VecDeque<LaneId>,
     running: usize,
     /// Records that are queued or run, and their bytes.
@@ -62,38 +66,59 @@ pub(super) struct Partition<P> {
     bytes: usize,
     /// What was last taken to be committed; `None` if it must be taken again.
     committed: Option<Commit>,
+    /// Most records of the next slice.
+    slice_records: usize,
     /// Queues of lanes that ended, for reuse.
-    spare: Vec<VecDeque<Item<P>>>,
+    spare_queues: Vec<VecDeque<Segment<C>>>,
+    /// A slice that ended.
+    spare_slice: Option<Slice<C>>,
 }
 
-impl<P: Payload> Partition<P> {
+impl<C: Records> Partition<C> {
     pub(super) fn new(plan: Plan, ledger: Ledger) -> Self {
         // An owner that did nothing has nothing to commit.
         let committed = Some(ledger.committable());
+        let slice_records = match plan.slicing {
+            Slicing::Whole => plan.slice_records_max,
+            Slicing::Paced => SLICE_RECORDS_FIRST.min(plan.slice_records_max),
+        };
         Self {
             plan,
             ledger,
             stage: Stage::Active,
             turn: Turn::None,
-            lanes: HashMap::new(),
+            lanes: HashMap::default(),
             ready: VecDeque::new(),
             running: 0,
             records: 0,
             bytes: 0,
             committed,
-            spare: Vec::new(),
+            slice_records,
+            spare_queues: Vec::new(),
+            spare_slice: None,
         }
     }
 
-    pub(super) fn has_room(&self, offset: i64) -> bool {
-        self.records < self.plan.queue_records_max
-            && self.bytes < self.plan.queue_bytes_max
+    /// Whether it takes the record at `offset`, and half of its queue is empty.
+    pub(super) fn has_ample_room(&self, offset: i64) -> bool {
+        self.records <= self.plan.queue_records_max / 2
+            && self.bytes <= self.plan.queue_bytes_max / 2
             && self.ledger.has_room(offset)
     }
 
-    pub(super) fn is_half_empty(&self) -> bool {
-        self.records <= self.plan.queue_records_max / 2
-            && self.bytes <= self.plan.queue_bytes_max / 2
+    /// A slice took this long, without waiting for anything.
+    pub(super) fn pace(&mut self, records: usize, took: Duration) {
+        if self.plan.slicing == Slicing::Whole {
+            return;
+        }
+        if took > SLICE_TIME_MAX {
+            let record = took / u32::try_from(records).unwrap_or(u32::MAX).max(1);
+            let fit = SLICE_TIME_MAX.as_nanos() / record.as_nanos().max(1);
+            self.slice_records =
+                usize::try_from(fit).unwrap_or(usize::MAX).clamp(1, records.max(1));
+        } else if took < SLICE_TIME_MAX / 4 && records >= self.slice_records {
+            self.slice_records = (self.slice_records * 2).min(self.plan.slice_records_max);
+        }
     }
 
     /// Bytes of records that are queued or run.
@@ -101,28 +126,96 @@ impl<P: Payload> Partition<P> {
         self.bytes
     }
 
-    /// True if a lane became ready.
-    pub(super) fn deliver(&mut self, arrival: Arrival<P>) -> bool {
-        if self.stage == Stage::Draining || self.ledger.deliver(arrival.offset) == Delivery::Known {
-            return false;
+    /// Queues records of `chunk` from the one at `from` on, unless they are known to be done, as
+    /// many as there is room for up to `bytes_max` bytes in the queue. Returns the place of the
+    /// first that is not taken.
+    pub(super) fn deliver(&mut self, chunk: &Arc<C>, from: usize, bytes_max: usize) -> usize {
+        if self.stage == Stage::Draining {
+            return chunk.len();
         }
-        self.records += 1;
-        self.bytes += arrival.bytes;
-        let Arrival { offset, key_hash, bytes, payload } = arrival;
-        let id = self.lane_of(offset, key_hash);
-        let mut item = Item { offset, bytes, attempt: Attempt::default(), payload };
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            if matches!(lane.state, LaneState::Waiting) {
-                item.payload.detach();
+        let bytes_max = bytes_max.min(self.plan.queue_bytes_max);
+        let mut next = from;
+        while next < chunk.len()
+            && self.records < self.plan.queue_records_max
+            && self.bytes < bytes_max
+        {
+            let run = self.run(chunk, next, bytes_max);
+            let offset = chunk.offset(next);
+            if self.ledger.deliver_run(&Part::of(&run).offsets()) {
+                next = run.range.end;
+                self.queue(run);
+            } else if self.ledger.has_room(offset) {
+                next += 1;
+                if self.ledger.deliver(offset) == Delivery::Open {
+                    self.queue(Segment::new(chunk, next - 1..next));
+                }
+            } else {
+                break;
             }
-            lane.queue.push_back(item);
-            return false;
         }
-        let mut queue = self.spare.pop().unwrap_or_default();
-        queue.push_back(item);
-        self.lanes.insert(id, Lane { queue, state: LaneState::Ready });
-        self.ready.push_back(id);
-        true
+        next
+    }
+
+    /// The records from `from` on with consecutive offsets that the queue has room for; one at
+    /// least.
+    fn run(&self, chunk: &Arc<C>, from: usize, bytes_max: usize) -> Segment<C> {
+        let records_max = (self.plan.queue_records_max - self.records).min(chunk.len() - from);
+        let (offset, bytes) = (chunk.offset(from), chunk.bytes_before(from));
+        let bytes_room = bytes_max - self.bytes;
+        let belongs = |records: usize| {
+            let last = from + records;
+            let distance = chunk.offset(last).saturating_sub(offset);
+            usize::try_from(distance) == Ok(records)
+                && chunk.bytes_before(last) - bytes < bytes_room
+        };
+        // Each record but the first belongs to the run if all before it do.
+        let (mut some, mut too_many) = (1, records_max);
+        if records_max > 1 && belongs(records_max - 1) {
+            some = records_max;
+        }
+        while some < too_many {
+            let middle = some + (too_many - some) / 2;
+            if belongs(middle) {
+                some = middle + 1;
+            } else {
+                too_many = middle;
+            }
+        }
+        Segment::new(chunk, from..from + some)
+    }
+
+    /// Puts open records into their lanes.
+    fn queue(&mut self, run: Segment<C>) {
+        self.records += run.range.len();
+        self.bytes += Part::of(&run).bytes();
+        if self.plan.order == Order::Partition {
+            return self.queue_in(LaneId(0), run);
+        }
+        for index in run.range.clone() {
+            let id = self.lane_of(&run.chunk, index);
+            self.queue_in(id, Segment::new(&run.chunk, index..index + 1));
+        }
+    }
+
+    fn queue_in(&mut self, id: LaneId, mut segment: Segment<C>) {
+        match self.lanes.entry(id) {
+            Entry::Occupied(mut lane) => {
+                let lane = lane.get_mut();
+                if matches!(lane.state, LaneState::Waiting) {
+                    segment.detach();
+                }
+                let joined = lane.queue.back_mut().is_some_and(|last| last.join(&segment));
+                if !joined {
+                    lane.queue.push_back(segment);
+                }
+            }
+            Entry::Vacant(place) => {
+                let mut queue = self.spare_queues.pop().unwrap_or_default();
+                queue.push_back(segment);
+                place.insert(Lane { queue, state: LaneState::Ready });
+                self.ready.push_back(id);
+            }
+        }
     }
 
     pub(super) fn pass(&mut self, next: i64) {
@@ -154,7 +247,7 @@ impl<P: Payload> Partition<P> {
     }
 
     /// Starts a slice of its next lane; `None` if its bytes of this turn are used up.
-    pub(super) fn start(&mut self) -> Option<(LaneId, Slice<P>)> {
+    pub(super) fn start(&mut self) -> Option<(LaneId, Slice<C>)> {
         let Turn::Queued { bytes_left } = &mut self.turn else { return None };
         if *bytes_left <= 0 {
             *bytes_left += QUANTUM_BYTES;
@@ -162,20 +255,13 @@ impl<P: Payload> Partition<P> {
         }
         let id = self.ready.pop_front()?;
         let lane = self.lanes.get_mut(&id).expect("a ready lane has records");
-        let mut items = Vec::new();
-        let mut cost = 0;
-        while let Some(item) = lane.queue.front() {
-            let is_like_first = items.first().is_none_or(|first: &Item<P>| {
-                first.attempt == item.attempt && cost < QUANTUM_BYTES
-            });
-            if !is_like_first || items.len() >= self.plan.slice_records_max.max(1) {
-                break;
-            }
-            cost += i64::try_from(item.bytes).unwrap_or(QUANTUM_BYTES) + RECORD_COST_BYTES;
-            items.extend(lane.queue.pop_front());
-        }
-        *bytes_left -= cost;
-        let slice = Slice::new(items);
+        let records_max = self.slice_records.max(1);
+        let slice = Slice::new(self.spare_slice.take(), |segments| {
+            take_alike(&mut lane.queue, records_max, segments);
+        });
+        let bytes: usize = slice.parts(0..slice.len()).map(|part| part.bytes()).sum();
+        let cost = bytes + slice.len() * RECORD_COST_BYTES;
+        *bytes_left -= i64::try_from(cost).unwrap_or(i64::MAX);
         lane.state = LaneState::Running { slice: slice.clone(), settled: 0 };
         self.running += 1;
         Some((id, slice))
@@ -184,45 +270,30 @@ impl<P: Payload> Partition<P> {
     /// Takes back a slice; returns when its lane may run again, if it must wait.
     pub(super) fn finish(&mut self, id: LaneId, rest: Rest) -> Option<Duration> {
         self.settle(id);
-        let lane = self.lanes.get_mut(&id)?;
-        let LaneState::Running { slice, .. } = &lane.state else { return None };
-        let slice = slice.clone();
+        let lane = self.lanes.get_mut(&id).filter(|lane| lane.is_running())?;
+        let LaneState::Running { slice, .. } = std::mem::replace(&mut lane.state, LaneState::Ready)
+        else {
+            return None;
+        };
         self.running -= 1;
-        let left = slice.items().get(slice.done()..).unwrap_or_default();
+        let (done, records) = (slice.done(), slice.len());
         if self.stage == Stage::Draining {
-            self.forget(left);
             self.lanes.remove(&id);
+            self.forget(slice.parts(done..records));
             return None;
         }
-        for (index, item) in left.iter().enumerate().rev() {
-            let mut item = item.clone();
-            if let Rest::Postponed { records, by, .. } = rest
-                && index < records
-            {
-                item.attempt.failures += u32::from(by == PostponedBy::Failure);
-                item.attempt.postponed_by = Some(by);
-            }
-            lane.queue.push_front(item);
-        }
+        let due = if done < records { lane.take_back(&slice, rest) } else { None };
+        self.spare_slice = slice.emptied();
         if lane.queue.is_empty() {
             let queue = self.lanes.remove(&id)?.queue;
-            if self.spare.len() < SPARE_QUEUES_MAX && queue.capacity() <= SPARE_RECORDS_MAX {
-                self.spare.push(queue);
+            if self.spare_queues.len() < SPARE_QUEUES_MAX && queue.capacity() <= SPARE_SEGMENTS_MAX
+            {
+                self.spare_queues.push(queue);
             }
-            return None;
+        } else if matches!(lane.state, LaneState::Ready) {
+            self.ready.push_back(id);
         }
-        match rest {
-            Rest::Postponed { at, .. } if !left.is_empty() => {
-                lane.state = LaneState::Waiting;
-                lane.queue.iter_mut().for_each(|item| item.payload.detach());
-                Some(at)
-            }
-            Rest::Postponed { .. } | Rest::Untried => {
-                lane.state = LaneState::Ready;
-                self.ready.push_back(id);
-                None
-            }
-        }
+        due
     }
 
     /// The time of a waiting lane has come.
@@ -240,7 +311,7 @@ impl<P: Payload> Partition<P> {
         self.ready.clear();
         let mut lanes = std::mem::take(&mut self.lanes);
         lanes.retain(|_, lane| {
-            self.forget(lane.queue.make_contiguous());
+            self.forget(lane.queue.iter().map(Part::of));
             lane.queue.clear();
             match &lane.state {
                 LaneState::Running { slice, .. } => {
@@ -254,9 +325,14 @@ impl<P: Payload> Partition<P> {
     }
 
     /// Counts records no more that are dropped without being done.
-    fn forget(&mut self, items: &[Item<P>]) {
-        self.records -= items.len();
-        self.bytes -= items.iter().map(|item| item.bytes).sum::<usize>();
+    fn forget<'s>(&mut self, parts: impl Iterator<Item = Part<'s, C>>)
+    where
+        C: 's,
+    {
+        for part in parts {
+            self.records -= part.range.len();
+            self.bytes -= part.bytes();
+        }
     }
 
     pub(super) fn take_commit(&mut self) -> Option<Commit> {
@@ -276,8 +352,7 @@ impl<P: Payload> Partition<P> {
     }
 
     fn running_lanes(&self) -> Vec<LaneId> {
-        let is_running = |lane: &Lane<P>| matches!(lane.state, LaneState::Running { .. });
-        self.lanes.iter().filter(|(_, lane)| is_running(lane)).map(|(id, _)| *id).collect()
+        self.lanes.iter().filter(|(_, lane)| lane.is_running()).map(|(id, _)| *id).collect()
     }
 
     /// Tells the ledger which records of a running slice are done.
@@ -285,20 +360,77 @@ impl<P: Payload> Partition<P> {
         let lane = self.lanes.get_mut(&id).map(|lane| &mut lane.state);
         let Some(LaneState::Running { slice, settled }) = lane else { return };
         let done = slice.done();
-        for item in slice.items().get(*settled..done).unwrap_or_default() {
-            self.ledger.done(item.offset);
-            self.records -= 1;
-            self.bytes -= item.bytes;
+        for part in slice.parts(*settled..done) {
+            let records = part.range.len();
+            self.ledger.done_run(part.offsets(), records);
+            self.records -= records;
+            self.bytes -= part.bytes();
         }
         *settled = done;
     }
 
-    fn lane_of(&self, offset: i64, key_hash: Option<u64>) -> LaneId {
-        match (self.plan.order, key_hash) {
-            (Order::Partition, _) => LaneId(0),
-            (Order::Key(lanes), Some(hash)) => LaneId(hash % u64::from(lanes.get())),
-            (Order::Key(_) | Order::None, _) => LaneId(OWN_LANE | offset.cast_unsigned()),
+    fn lane_of(&self, chunk: &C, index: usize) -> LaneId {
+        let hash = match self.plan.order {
+            Order::Key(lanes) => chunk.key_hash(index).map(|hash| hash % u64::from(lanes.get())),
+            Order::Partition | Order::None => None,
+        };
+        LaneId(hash.unwrap_or_else(|| OWN_LANE | chunk.offset(index).cast_unsigned()))
+    }
+}
+
+impl<C: Records> Lane<C> {
+    fn is_running(&self) -> bool {
+        matches!(self.state, LaneState::Running { .. })
+    }
+
+    /// Puts back the records of a slice that are not done; returns when they may run again, if they
+    /// must wait.
+    fn take_back(&mut self, slice: &Slice<C>, rest: Rest) -> Option<Duration> {
+        let (done, records) = (slice.done(), slice.len());
+        let tried = match rest {
+            Rest::Postponed { records: tried, .. } => (done + tried).min(records),
+            Rest::Untried => done,
+        };
+        let mut left: Vec<Segment<C>> = slice.parts(done..tried).map(Part::into_segment).collect();
+        let due = if let Rest::Postponed { at, by, .. } = rest {
+            for Segment { attempt, .. } in &mut left {
+                attempt.failures += u32::from(by == PostponedBy::Failure);
+                attempt.postponed_by = Some(by);
+            }
+            Some(at)
+        } else {
+            None
+        };
+        left.extend(slice.parts(tried..records).map(Part::into_segment));
+        for segment in left.into_iter().rev() {
+            self.queue.push_front(segment);
         }
+        if due.is_some() {
+            self.state = LaneState::Waiting;
+            self.queue.iter_mut().for_each(Segment::detach);
+        }
+        due
+    }
+}
+
+/// Takes up to `records_max` records that were tried alike from the front of a queue.
+fn take_alike<C: Records>(
+    queue: &mut VecDeque<Segment<C>>,
+    records_max: usize,
+    segments: &mut Vec<Segment<C>>,
+) {
+    let mut room = records_max;
+    let attempt = queue.front().map(|first| first.attempt);
+    while room > 0
+        && let Some(first) = queue.front_mut().filter(|it| Some(it.attempt) == attempt)
+    {
+        let all = first.range.len();
+        if all > room {
+            segments.push(first.take(room));
+            return;
+        }
+        room -= all;
+        segments.extend(queue.pop_front());
     }
 }
 
@@ -306,11 +438,17 @@ impl<P: Payload> Partition<P> {
 const QUANTUM_BYTES: i64 = 64 * 1024;
 
 /// What a record costs beside its bytes, so that small ones are not free.
-const RECORD_COST_BYTES: i64 = 64;
+const RECORD_COST_BYTES: usize = 64;
 
 /// Lanes of single records; those of keys have smaller numbers.
 const OWN_LANE: u64 = 1 << 63;
 
-/// Queues kept for reuse, and the most records that one of them has room for.
+/// Time that a paced slice may take: other partitions and the fetcher wait meanwhile.
+const SLICE_TIME_MAX: Duration = Duration::from_micros(500);
+
+/// Records of a partition's first slice, of which nobody knows how long they take.
+const SLICE_RECORDS_FIRST: usize = 8;
+
+/// Queues kept for reuse, and the most segments that one of them has room for.
 const SPARE_QUEUES_MAX: usize = 1024;
-const SPARE_RECORDS_MAX: usize = 64;
+const SPARE_SEGMENTS_MAX: usize = 64;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
+use super::testing::{Fetch, Record};
 use super::*;
 use crate::ledger::Delivery;
 
@@ -54,10 +55,6 @@ impl Seen {
     }
 }
 
-impl Payload for Option<u64> {
-    fn detach(&mut self) {}
-}
-
 /// One partition as the cluster has it.
 struct Log {
     /// Keys of the records by offset; `None` for an offset without a record.
@@ -77,12 +74,12 @@ struct Owned {
 struct Running {
     log: usize,
     ticket: Ticket,
-    slice: Slice<Option<u64>>,
+    slice: Slice<Fetch>,
 }
 
 /// A member, its partitions, and what it runs.
 struct Member {
-    scheduler: Scheduler<Option<u64>>,
+    scheduler: Scheduler<Fetch>,
     owned: BTreeMap<usize, Owned>,
     running: Vec<Running>,
 }
@@ -106,6 +103,7 @@ impl Simulation {
         let plan = Plan {
             order: orders[rng.usize(..orders.len())],
             slice_records_max: rng.usize(1..6),
+            slicing: if rng.bool() { Slicing::Whole } else { Slicing::Paced },
             queue_records_max: rng.usize(1..30),
             queue_bytes_max: rng.usize(1..5_000),
         };
@@ -176,15 +174,12 @@ impl Simulation {
         let Some(Owned { id, .. }) = owned.get(&log) else { return };
         let Log { records, end, .. } = &self.logs[log];
         // Fetches may give again what was delivered.
-        for (&offset, &key) in records {
-            if !scheduler.has_room(*id, offset) {
-                return;
-            }
-            let bytes = self.rng.usize(..300);
-            let arrival = Arrival { offset, key_hash: key, bytes, payload: key };
-            scheduler.deliver(*id, arrival);
+        let bytes = self.rng.usize(..300);
+        let record = |(&offset, &key): (&i64, &Option<u64>)| Record { offset, key, bytes };
+        let fetch = Fetch::new(records.iter().map(record).collect());
+        if scheduler.deliver(*id, &Arc::new(fetch), 0) == records.len() {
+            scheduler.pass(*id, *end);
         }
-        scheduler.pass(*id, *end);
     }
 
     fn start(&mut self, member: usize) {
@@ -206,7 +201,7 @@ impl Simulation {
         let Running { log, ticket, slice } = &self.members[member].running[at];
         let (log, ticket) = (*log, *ticket);
         let done = slice.done();
-        let rest = if slice.is_stopped() || done == slice.items().len() {
+        let rest = if slice.is_stopped() || done == slice.len() {
             Some(Rest::Untried)
         } else if may_fail && self.rng.u8(..6) == 0 {
             self.seen.postponed += 1;
@@ -215,9 +210,11 @@ impl Simulation {
             let records = self.rng.usize(1..4);
             Some(Rest::Postponed { records, at, by })
         } else {
-            let item = &slice.items()[done];
-            Self::handle(&mut self.logs[log], self.plan.order, item);
+            let (fetch, index) = slice.records().nth(done).expect("one is left");
+            Self::handle(&mut self.logs[log], self.plan.order, fetch.records[index]);
             slice.set_done(done + 1);
+            let took = Duration::from_micros(self.rng.u64(..3_000));
+            self.members[member].scheduler.pace(ticket, 1, took);
             None
         };
         if let Some(rest) = rest {
@@ -226,11 +223,11 @@ impl Simulation {
         }
     }
 
-    fn handle(log: &mut Log, order: Order, item: &Item<Option<u64>>) {
+    fn handle(log: &mut Log, order: Order, item: Record) {
         let mut earlier = log.records.range(..item.offset);
         let must_follow = |key: Option<u64>| match order {
             Order::Partition => true,
-            Order::Key(_) => key.is_some() && key == item.payload,
+            Order::Key(_) => key.is_some() && key == item.key,
             Order::None => false,
         };
         let is_in_order =

@@ -2,31 +2,40 @@
 
 use std::num::NonZeroU32;
 
+use super::testing::{Fetch, Record};
 use super::*;
 
 const PLAN: Plan = Plan {
     order: Order::Key(NonZeroU32::new(16).expect("not zero")),
     slice_records_max: 10,
+    slicing: Slicing::Whole,
     queue_records_max: 100,
     queue_bytes_max: 1 << 20,
 };
 const BYTES_MAX: usize = 1 << 30;
 const NOW: Duration = Duration::from_secs(1);
 
-impl Payload for () {
-    fn detach(&mut self) {}
-}
-
 fn plan(order: Order) -> Plan {
     Plan { order, ..PLAN }
 }
 
-fn deliver(scheduler: &mut Scheduler<()>, id: PartitionId, offset: i64, key: Option<u64>) {
-    scheduler.deliver(id, Arrival { offset, key_hash: key, bytes: 100, payload: () });
+/// Whether the record was taken.
+fn deliver(
+    scheduler: &mut Scheduler<Fetch>,
+    id: PartitionId,
+    offset: i64,
+    key: Option<u64>,
+) -> bool {
+    deliver_bytes(scheduler, id, Record { offset, key, bytes: 100 })
+}
+
+fn deliver_bytes(scheduler: &mut Scheduler<Fetch>, id: PartitionId, record: Record) -> bool {
+    let fetch = Arc::new(Fetch::new(vec![record]));
+    scheduler.deliver(id, &fetch, 0) == 1
 }
 
 /// One partition whose records have these keys, from offset 0 on.
-fn scheduler(order: Order, keys: &[Option<u64>]) -> (Scheduler<()>, PartitionId) {
+fn scheduler(order: Order, keys: &[Option<u64>]) -> (Scheduler<Fetch>, PartitionId) {
     let mut scheduler = Scheduler::new(100, BYTES_MAX);
     let id = scheduler.assign(plan(order), Ledger::at(0));
     for (offset, key) in (0..).zip(keys) {
@@ -35,20 +44,20 @@ fn scheduler(order: Order, keys: &[Option<u64>]) -> (Scheduler<()>, PartitionId)
     (scheduler, id)
 }
 
-fn offsets(slice: &Slice<()>) -> Vec<i64> {
-    slice.items().iter().map(|item| item.offset).collect()
+fn offsets(slice: &Slice<Fetch>) -> Vec<i64> {
+    slice.records().map(|(fetch, index)| fetch.offset(index)).collect()
 }
 
-fn start_all(scheduler: &mut Scheduler<()>, now: Duration) -> Vec<(Ticket, Slice<()>)> {
+fn start_all(scheduler: &mut Scheduler<Fetch>, now: Duration) -> Vec<(Ticket, Slice<Fetch>)> {
     std::iter::from_fn(|| scheduler.next(now)).collect()
 }
 
-fn started(scheduler: &mut Scheduler<()>, now: Duration) -> Vec<Vec<i64>> {
+fn started(scheduler: &mut Scheduler<Fetch>, now: Duration) -> Vec<Vec<i64>> {
     start_all(scheduler, now).iter().map(|(_, slice)| offsets(slice)).collect()
 }
 
-fn finish(scheduler: &mut Scheduler<()>, (ticket, slice): &(Ticket, Slice<()>)) {
-    slice.set_done(slice.items().len());
+fn finish(scheduler: &mut Scheduler<Fetch>, (ticket, slice): &(Ticket, Slice<Fetch>)) {
+    slice.set_done(slice.len());
     scheduler.finish(*ticket, Rest::Untried);
 }
 
@@ -89,7 +98,7 @@ fn a_postponed_record_blocks_its_lane_alone() {
     let again = start_all(&mut scheduler, at);
     // The record that failed runs by itself: what it went through is not that of the next one.
     assert_eq!(offsets(&again[0].1), [0]);
-    assert_eq!(again[0].1.items()[0].attempt.failures, 1);
+    assert_eq!(again[0].1.attempt().failures, 1);
     finish(&mut scheduler, &again[0]);
     assert_eq!(started(&mut scheduler, at), [[2]]);
 }
@@ -100,8 +109,7 @@ fn a_busy_partition_does_not_displace_a_quiet_one() {
     let busy = scheduler.assign(plan(Order::None), Ledger::at(0));
     let quiet = scheduler.assign(plan(Order::None), Ledger::at(0));
     for offset in 0..100 {
-        let arrival = Arrival { offset, key_hash: None, bytes: 40_000, payload: () };
-        scheduler.deliver(busy, arrival);
+        deliver_bytes(&mut scheduler, busy, Record { offset, key: None, bytes: 40_000 });
     }
     deliver(&mut scheduler, quiet, 0, None);
     let mut before = 0;
@@ -131,30 +139,21 @@ fn workers_bound_what_runs() {
 #[test]
 fn the_queue_of_a_partition_is_bounded() {
     let (mut scheduler, id) = scheduler(Order::Partition, &[None; 100]);
-    assert!(!scheduler.has_room(id, 100));
+    assert!(!deliver(&mut scheduler, id, 100, None));
     let first = scheduler.next(NOW).expect("ready");
     finish(&mut scheduler, &first);
-    assert!(scheduler.has_room(id, 100));
-    let large = Arrival { offset: 100, key_hash: None, bytes: 1 << 20, payload: () };
-    scheduler.deliver(id, large);
-    assert!(!scheduler.has_room(id, 101));
+    let large = Record { offset: 100, key: None, bytes: 1 << 20 };
+    assert!(deliver_bytes(&mut scheduler, id, large));
+    assert!(!deliver(&mut scheduler, id, 101, None));
 }
 
 #[test]
 fn queues_above_the_limit_of_all_take_equal_shares() {
     let mut scheduler = Scheduler::new(100, 1_000);
     let [first, second] = [(); 2].map(|()| scheduler.assign(plan(Order::Partition), Ledger::at(0)));
-    let fill = |scheduler: &mut Scheduler<()>, id| {
-        (0..100)
-            .take_while(|offset| {
-                let has_room = scheduler.has_room(id, *offset);
-                if has_room {
-                    deliver(scheduler, id, *offset, None);
-                }
-                has_room
-            })
-            .count()
-    };
+    let records = (0..100).map(|offset| Record { offset, key: None, bytes: 100 }).collect();
+    let fetch = Arc::new(Fetch::new(records));
+    let fill = |scheduler: &mut Scheduler<Fetch>, id| scheduler.deliver(id, &fetch, 0);
     assert_eq!((fill(&mut scheduler, first), fill(&mut scheduler, second)), (10, 6));
     scheduler.drain(first);
     assert_eq!(scheduler.bytes, 600);
@@ -163,38 +162,25 @@ fn queues_above_the_limit_of_all_take_equal_shares() {
     assert_eq!(scheduler.bytes, 0);
 }
 
-/// Notes whether it was detached.
-#[derive(Clone, Debug, Eq, PartialEq)]
-struct Noted(&'static str);
-
-impl Payload for Noted {
-    fn detach(&mut self) {
-        self.0 = "detached";
-    }
-}
-
 #[test]
 fn records_that_wait_keep_no_memory_of_others_alive() {
     let mut scheduler = Scheduler::new(100, BYTES_MAX);
     let id = scheduler.assign(plan(PLAN.order), Ledger::at(0));
-    let arrival = |offset, key| {
-        let (key_hash, payload) = (Some(key), Noted("shared"));
-        Arrival { offset, key_hash, bytes: 100, payload }
-    };
-    scheduler.deliver(id, arrival(0, 1));
+    deliver(&mut scheduler, id, 0, Some(1));
     let (ticket, _) = scheduler.next(NOW).expect("ready");
-    scheduler.deliver(id, arrival(1, 1));
+    deliver(&mut scheduler, id, 1, Some(1));
     let rest = Rest::Postponed { records: 1, at: NOW, by: PostponedBy::Layer(1) };
     scheduler.finish(ticket, rest);
-    scheduler.deliver(id, arrival(2, 1));
-    scheduler.deliver(id, arrival(3, 2));
-    let payload = |slice: Slice<Noted>| -> Vec<_> {
-        slice.items().iter().map(|item| (item.offset, item.payload.0)).collect()
+    deliver(&mut scheduler, id, 2, Some(1));
+    deliver(&mut scheduler, id, 3, Some(2));
+    let records = |slice: &Slice<Fetch>| -> Vec<_> {
+        slice.records().map(|(it, index)| (it.offset(index), it.is_detached)).collect()
     };
-    let started: Vec<_> =
-        std::iter::from_fn(|| scheduler.next(NOW)).flat_map(|(_, slice)| payload(slice)).collect();
-    assert_eq!(started, [(3, "shared"), (0, "detached")]);
-    scheduler.finish(ticket, Rest::Untried);
+    let started = start_all(&mut scheduler, NOW);
+    let seen: Vec<_> = started.iter().flat_map(|(_, slice)| records(slice)).collect();
+    assert_eq!(seen, [(3, false), (0, true)]);
+    finish(&mut scheduler, &started[1]);
+    assert_eq!(records(&scheduler.next(NOW).expect("ready").1), [(1, true), (2, true)]);
 }
 
 #[test]

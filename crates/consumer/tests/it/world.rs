@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use moldau_consumer::testing::TestBroker;
-use moldau_consumer::{App, Message};
+use moldau_consumer::{App, MessageRef};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long anything may take on a busy machine.
@@ -22,7 +22,8 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    pub(crate) fn of(message: &Message) -> Self {
+    pub(crate) fn of<'a>(message: impl Into<MessageRef<'a>>) -> Self {
+        let message = message.into();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Self {
             partition: message.partition(),
