@@ -207,6 +207,26 @@ impl Cluster {
         }
     }
 
+    /// Asks for several topics at once, so that [`topic`](Self::topic) then knows those that exist.
+    /// Asking for them one after the other asks for all earlier ones again each time.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
+    pub async fn load_topics<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+        let known = self.metadata();
+        let unknown = names.into_iter().filter(|name| !known.topics.contains_key(*name));
+        let has_new = {
+            let mut topics = lock(&self.inner.topics);
+            let before = topics.len();
+            topics.extend(unknown.map(Into::into));
+            topics.len() > before
+        };
+        if has_new {
+            self.refresh_from(known.generation).await?;
+        }
+        Ok(())
+    }
+
     async fn refresh_unless_known(&self, name: &str) -> Result<Arc<Metadata>> {
         let metadata = self.metadata();
         if metadata.topics.contains_key(name) {

@@ -256,6 +256,21 @@ fn record() -> Record<'static> {
 }
 
 #[test]
+fn topics_that_are_loaded_together_are_asked_for_once() {
+    let (broker, _network) = Broker::start(ErrorCode::None);
+    block_on(async {
+        let address = broker.address.to_string();
+        let cluster = Cluster::connect(&[address], ClusterOptions::default()).await.unwrap();
+        let before = cluster.metadata().generation;
+        cluster.load_topics(["a", "b", "c"]).await.unwrap();
+        for name in ["a", "b", "c"] {
+            cluster.topic(name).await.unwrap();
+        }
+        assert_eq!(cluster.metadata().generation, before + 1);
+    });
+}
+
+#[test]
 fn records_are_sent_once_their_partitions_are_added_and_before_the_end() {
     let (broker, _network) = Broker::start(ErrorCode::None);
     block_on(commits_then_aborts(&broker));
