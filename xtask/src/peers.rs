@@ -327,7 +327,7 @@ fn java(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
 
 fn verify_java(peers: &Peers) -> Result<String> {
     let programs =
-        ["ConfigSession", "ConformanceClient", "LargeTopic", "SecuredSession", "StreamsCount"];
+        ["ConformanceClient", "ConnectLines", "LargeTopic", "SecuredSession", "StreamsCount"];
     for program in programs {
         let class = peers.java_classes().join(format!("{program}.class"));
         ensure!(class.is_file(), "{} is missing", class.display());

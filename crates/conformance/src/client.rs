@@ -65,13 +65,15 @@ pub enum Scenario {
     StreamsExactlyOnce,
     /// The same application in a streams group (KIP-1071).
     StreamsGroup,
+    /// Kafka Connect copies a file to a topic and from there to a file; its workers are killed.
+    Connect,
     /// A topic of a million partitions, created, described, written to, read and deleted.
     LargeTopic,
 }
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -89,6 +91,7 @@ impl Scenario {
         Self::Streams,
         Self::StreamsExactlyOnce,
         Self::StreamsGroup,
+        Self::Connect,
         Self::LargeTopic,
     ];
 
@@ -108,13 +111,14 @@ impl Scenario {
             Self::Streams => "streams",
             Self::StreamsExactlyOnce => "streams-exactly-once",
             Self::StreamsGroup => "kip-1071",
+            Self::Connect => "connect",
             Self::LargeTopic => "large-topic",
         }
     }
 
     /// Whether the library has a program for it. What a cleaned batch looks like to a reader is
-    /// asked of the three readers that others are built on; Streams is Java, and so is the program
-    /// that measures a large topic.
+    /// asked of the three readers that others are built on; Streams and Connect are Java, and so is
+    /// the program that measures a large topic.
     pub fn is_for(self, library: Library) -> bool {
         match self {
             Self::Compacted => {
@@ -126,6 +130,7 @@ impl Scenario {
             | Self::Streams
             | Self::StreamsExactlyOnce
             | Self::StreamsGroup
+            | Self::Connect
             | Self::LargeTopic => library == Library::Java,
             _ => true,
         }
@@ -160,6 +165,7 @@ impl Library {
             Scenario::StreamsExactlyOnce | Scenario::StreamsGroup => {
                 peers.java_tool("StreamsExactlyOnce")?
             }
+            Scenario::Connect => peers.java_tool("ConnectLines")?,
             Scenario::LargeTopic => peers.large_java_tool("LargeTopic")?,
             _ => self.command(peers)?,
         };

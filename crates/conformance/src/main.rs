@@ -24,8 +24,8 @@ struct Arguments {
     program: Vec<String>,
 
     /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, kip-848,
-    /// migration, kip-932, kip-1071, streams, streams-exactly-once, large-topic, or a family of
-    /// tools.
+    /// migration, kip-932, kip-1071, streams, streams-exactly-once, connect, large-topic, or a
+    /// family of tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -120,6 +120,7 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
             Scenario::Streams,
             Scenario::StreamsExactlyOnce,
             Scenario::StreamsGroup,
+            Scenario::Connect,
             Scenario::LargeTopic,
         ]
         .iter()

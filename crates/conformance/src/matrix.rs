@@ -56,6 +56,7 @@ impl Cell {
                 Scenario::Streams
                     | Scenario::StreamsExactlyOnce
                     | Scenario::StreamsGroup
+                    | Scenario::Connect
                     | Scenario::LargeTopic
             )
         };
