@@ -22,7 +22,7 @@ use crate::call::{Call, Outcome};
 /// From this version on the group need not have been added before.
 const IMPLICIT_SINCE: i16 = 5;
 
-/// From this version on topics are named by id.
+/// From this version on topics are named by id, and the epoch of a member may be stale.
 const TOPIC_IDS_SINCE: i16 = 6;
 
 /// From this version on there is a code that asks for the transaction to be aborted.
@@ -99,6 +99,8 @@ pub(crate) fn handle(
 fn code_of(version: i16, code: ErrorCode) -> ErrorCode {
     match code {
         ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
+        // Clients of older versions know generations only.
+        ErrorCode::StaleMemberEpoch if version < TOPIC_IDS_SINCE => ErrorCode::IllegalGeneration,
         ErrorCode::TransactionAbortable if version < ABORTABLE_SINCE => ErrorCode::InvalidTxnState,
         // Clients of older versions try again with this one.
         ErrorCode::ConcurrentTransactions if version < IMPLICIT_SINCE => {

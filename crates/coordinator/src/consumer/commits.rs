@@ -70,7 +70,6 @@ impl ConsumerGroup {
         }
     }
 
-    /// A transaction's commit knows no stale epoch: the client is to see an illegal generation.
     pub(crate) fn check_transactional_commit(
         &self,
         epoch: i32,
@@ -87,7 +86,11 @@ impl ConsumerGroup {
             member.epoch_of(*topic, *index).is_some_and(|since| since <= epoch)
         };
         let is_earlier = epoch < member.epoch && partitions.iter().all(may_commit);
-        if epoch == member.epoch || is_earlier { Ok(()) } else { Err(ErrorCode::IllegalGeneration) }
+        match &member.classic {
+            _ if epoch == member.epoch || is_earlier => Ok(()),
+            Some(_) => Err(ErrorCode::IllegalGeneration),
+            None => Err(ErrorCode::StaleMemberEpoch),
+        }
     }
 
     /// Offsets of topics that no member subscribes to may go.

@@ -64,7 +64,6 @@ impl StreamsGroup {
         }
     }
 
-    /// A transaction's commit knows no stale epoch: the client is to see an illegal generation.
     pub(crate) fn check_transactional_commit(
         &self,
         epoch: i32,
@@ -83,7 +82,7 @@ impl StreamsGroup {
             since.is_some_and(|since| since <= epoch)
         };
         let is_earlier = epoch < member.epoch && partitions.iter().all(may_commit);
-        if epoch == member.epoch || is_earlier { Ok(()) } else { Err(ErrorCode::IllegalGeneration) }
+        if epoch == member.epoch || is_earlier { Ok(()) } else { Err(ErrorCode::StaleMemberEpoch) }
     }
 
     /// Offsets of topics that the application does not read may go.

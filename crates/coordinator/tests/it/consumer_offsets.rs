@@ -76,7 +76,7 @@ fn transactions_commit_for_members_alone() {
     };
     assert_eq!(check(1, "a"), Ok(()));
     assert_eq!(check(-1, ""), Ok(()));
-    assert_eq!(check(2, "a"), Err(ErrorCode::IllegalGeneration));
+    assert_eq!(check(2, "a"), Err(ErrorCode::StaleMemberEpoch));
     assert_eq!(check(1, "b"), Err(ErrorCode::UnknownMemberId));
 }
 

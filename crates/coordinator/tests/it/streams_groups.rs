@@ -346,8 +346,8 @@ fn offsets_are_committed_in_the_epoch_in_which_the_task_was_assigned() {
     let kept = *one.tasks.active["0"].first().expect("one task stays");
     assert_eq!(check(&world, one.epoch, kept), Ok(()));
     assert_eq!(check(&world, first, kept), Ok(()), "it has the task since then");
-    assert_eq!(check(&world, first, 1 - kept), Err(ErrorCode::IllegalGeneration));
-    assert_eq!(check(&world, one.epoch + 1, kept), Err(ErrorCode::IllegalGeneration));
+    assert_eq!(check(&world, first, 1 - kept), Err(ErrorCode::StaleMemberEpoch));
+    assert_eq!(check(&world, one.epoch + 1, kept), Err(ErrorCode::StaleMemberEpoch));
     let commit = |member_id: &str, generation| OffsetCommitRequest {
         group_id: GROUP.to_owned(),
         generation,

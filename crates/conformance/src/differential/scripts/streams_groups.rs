@@ -38,7 +38,7 @@ fn part(source: &str) -> Value {
         "CopartitionGroups": []})
 }
 
-fn join(group: &str, member: &str, source: &str) -> Value {
+pub(super) fn join(group: &str, member: &str, source: &str) -> Value {
     json!({"GroupId": group, "MemberId": member, "MemberEpoch": 0,
         "EndpointInformationEpoch": 0, "RebalanceTimeoutMs": 30_000,
         "Topology": topology(source), "ActiveTasks": [], "StandbyTasks": [], "WarmupTasks": [],

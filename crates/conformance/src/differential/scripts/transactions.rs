@@ -5,6 +5,8 @@ use anyhow::Result;
 use moldau_protocol::ApiKey;
 use serde_json::{Value, json};
 
+use super::groups::stable_group;
+use super::streams_groups::join;
 use super::{ABSENT, ORDERS, topic, with};
 use crate::differential::session::Session;
 use crate::differential::tree::Tree;
@@ -20,6 +22,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     producer_ids(session)?;
     partitions(session)?;
     offsets(session)?;
+    offsets_of_members(session)?;
     ends(session)?;
     markers(session)?;
     describe(session)?;
@@ -178,6 +181,50 @@ fn offsets(session: &mut Session) -> Result<()> {
         session.ask(ApiKey::TxnOffsetCommit, name, request)?;
     }
     session.denied(ApiKey::TxnOffsetCommit, "an offset", &full)
+}
+
+/// Commits that name a member, a generation, both or neither, in groups that have a member.
+fn offsets_of_members(session: &mut Session) -> Result<()> {
+    const CLASSIC: &str = "committing";
+    const CONSUMER: &str = "committing-848";
+    const STREAMS: &str = "committing-1071";
+    const CONSUMER_MEMBER: &str = "AAAAAAAAAAsAAAAAAAAACw";
+    let classic_member = stable_group(session, CLASSIC)?;
+    let beat = json!({"GroupId": CONSUMER, "MemberId": CONSUMER_MEMBER, "MemberEpoch": 0,
+        "RebalanceTimeoutMs": 60_000, "SubscribedTopicNames": [ORDERS], "TopicPartitions": []});
+    let joined = session.must(ApiKey::ConsumerGroupHeartbeat, &beat)?;
+    let consumer = (CONSUMER, CONSUMER_MEMBER, joined.number("MemberEpoch")?);
+    let joined = session.must(ApiKey::StreamsGroupHeartbeat, &join(STREAMS, "a", ORDERS))?;
+    let streams = (STREAMS, "a", joined.number("MemberEpoch")?);
+    let (id, epoch) = producer(session, "member-commits")?;
+    let one = topic(
+        session,
+        ORDERS,
+        &json!({"Partitions": [{"PartitionIndex": 0, "CommittedOffset": 1,
+            "CommittedLeaderEpoch": -1, "CommittedMetadata": null}]}),
+    )?;
+    for (group, member, generation) in [(CLASSIC, classic_member.as_str(), 1), consumer, streams] {
+        let base = json!({"TransactionalId": "member-commits", "ProducerId": id,
+            "ProducerEpoch": epoch, "GroupId": group});
+        // Older versions want the group to be added before.
+        session.must(ApiKey::AddOffsetsToTxn, &base)?;
+        let cases = [
+            ("no member and no generation", "", -1),
+            ("a generation without a member", "", generation),
+            ("another generation without a member", "", generation + 7),
+            ("a member without a generation", member, -1),
+            ("a member with its generation", member, generation),
+            ("a member with another generation", member, generation + 7),
+            ("an unknown member with a generation", NOBODY, generation),
+            ("an unknown member without a generation", NOBODY, -1),
+        ];
+        for (name, member, generation) in cases {
+            let request = with(&base, "GenerationIdOrMemberEpoch", json!(generation));
+            let request = with(&with(&request, "MemberId", json!(member)), "Topics", json!([one]));
+            session.ask(ApiKey::TxnOffsetCommit, &format!("{name}, {group}"), &request)?;
+        }
+    }
+    Ok(())
 }
 
 fn ends(session: &mut Session) -> Result<()> {
