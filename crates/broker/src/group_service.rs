@@ -144,6 +144,26 @@ impl GroupService {
         inner.written.ok_or_else(|| Refusal::new(ErrorCode::UnknownServerError, "nothing written"))
     }
 
+    /// Makes an empty share group, unless it exists. `None` if it does; else it holds once the
+    /// returned position is durable.
+    ///
+    /// # Errors
+    /// A group of another type, more groups than there may be, or a journal that takes nothing.
+    pub(crate) fn create_share(
+        &self,
+        storage: &Storage,
+        group_id: &str,
+    ) -> Result<Option<Lsn>, Refusal> {
+        let mut inner = lock(&self.inner);
+        inner.catch_up(storage)?;
+        let created = inner.groups.create_share(group_id);
+        let created = created.map_err(|(code, message)| Refusal { code, message })?;
+        let Some(record) = created else { return Ok(None) };
+        inner.unwritten.push_back(record);
+        inner.catch_up(storage)?;
+        Ok(inner.written)
+    }
+
     /// Reads the state without changing it.
     pub(crate) fn view<T>(&self, view: impl FnOnce(&Groups) -> T) -> T {
         view(&lock(&self.inner).groups)

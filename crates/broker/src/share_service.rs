@@ -92,7 +92,8 @@ impl ShareService {
         start: i64,
     ) -> Result<Option<Lsn>, ErrorCode> {
         groups.view(|groups| {
-            groups.share_state(&key.group_id).ok_or(ErrorCode::GroupIdNotFound)?;
+            let state = groups.share_state(&key.group_id).map_err(|(code, _)| code)?;
+            state.ok_or(ErrorCode::GroupIdNotFound)?;
             let mut inner = lock(&self.inner);
             if inner.shares.get(key).is_some() {
                 return Ok(None);

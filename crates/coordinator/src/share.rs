@@ -15,6 +15,7 @@ mod stored;
 use std::collections::BTreeMap;
 
 use crate::consumer_member::Partitions;
+use crate::record::GroupRecord;
 use crate::reply::{GroupState, ShareGroupDescription};
 use crate::share_assignor;
 use crate::share_record::{ShareChange, ShareMember};
@@ -61,6 +62,15 @@ impl ShareGroup {
             timers: Timers::default(),
             is_written: false,
         }
+    }
+
+    /// A group that the journal knows before it has members, and the record of it.
+    pub(crate) fn created(id: String) -> (Self, GroupRecord) {
+        // Nobody has to get anything: the target is that of the epoch.
+        let new = Self::new(id);
+        let group = Self { is_written: true, target_epoch: new.epoch, ..new };
+        let record = GroupRecord::ShareChanged(group.head());
+        (group, record)
     }
 
     pub(crate) fn state(&self) -> GroupState {

@@ -1,8 +1,9 @@
 //! DescribeShareGroupOffsets 0-1, AlterShareGroupOffsets 0, DeleteShareGroupOffsets 0 (KIP-932,
 //! KIP-1226 lag): where share groups are.
 //!
-//! Differs from Kafka: a group that does not exist is not made by an alteration, and only
-//! partitions that a group has read are listed.
+//! An alteration makes the group if there is none of its name.
+//!
+//! Differs from Kafka: only partitions that a group has read are listed.
 
 use std::collections::BTreeMap;
 
@@ -174,9 +175,12 @@ fn changeable(call: &Call<'_>, group_id: &str, operation: Operation) -> Result<(
     if group_id.is_empty() {
         return Err(no_group());
     }
-    match call.state.groups.view(|groups| groups.share_state(group_id)) {
+    let state = call.state.groups.view(|groups| groups.share_state(group_id));
+    match state.map_err(|(code, message)| Refusal { code, message })? {
         Some(GroupState::Empty) => Ok(()),
         Some(_) => Err(Refusal::new(ErrorCode::NonEmptyGroup, "the group has members")),
+        // An alteration makes the group.
+        None if operation == Operation::Read => Ok(()),
         None => Err(Refusal::new(ErrorCode::GroupIdNotFound, "there is no such share group")),
     }
 }
@@ -245,6 +249,7 @@ fn alter_one(
     (partition, start_offset): (i32, i64),
 ) -> Result<Lsn, Refusal> {
     let key = ShareKey { group_id: group_id.into(), topic_id: topic.id, partition };
+    call.state.groups.create_share(&call.state.storage, group_id)?;
     call.state.shares.alter(&call.state.storage, key, start_offset)
 }
 

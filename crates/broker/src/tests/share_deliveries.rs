@@ -1,6 +1,6 @@
 //! Deliveries of share groups over the handlers; the rules are tested in the coordinator.
 
-use moldau_coordinator::{ShareHeartbeat, TopicShape, Topics};
+use moldau_coordinator::{GroupState, ShareHeartbeat, TopicShape, Topics};
 use moldau_protocol::messages::alter_share_group_offsets_request::{
     AlterShareGroupOffsetsRequestPartition, AlterShareGroupOffsetsRequestTopic,
 };
@@ -367,7 +367,6 @@ fn offsets_of_a_group_without_members_are_altered_and_deleted() {
         }
     };
     assert_eq!(altered(SHARERS, "orders", 0, 1), ErrorCode::NonEmptyGroup);
-    assert_eq!(altered("others", "orders", 0, 1), ErrorCode::GroupIdNotFound);
     world.share(SHARERS, "a", -1);
     assert_eq!(altered(SHARERS, "orders", 0, 1), ErrorCode::None);
     assert_eq!(altered(SHARERS, "orders", 2, 1), ErrorCode::UnknownTopicOrPartition);
@@ -382,6 +381,26 @@ fn offsets_of_a_group_without_members_are_altered_and_deleted() {
     assert_eq!(deleted("orders"), ErrorCode::UnknownTopicOrPartition);
     let world = world.restarted();
     assert_eq!(offsets(&world, SHARERS), []);
+}
+
+#[test]
+fn an_alteration_makes_the_group() {
+    let world = World::new();
+    world.create("orders", 1);
+    world.append("orders", 0, batch(NOW_MS, &["a", "b", "c"]));
+    let refused = world.ask(&alter("others", "absent", 0, 1));
+    assert_eq!(
+        code(refused.responses[0].partitions[0].error_code),
+        ErrorCode::UnknownTopicOrPartition
+    );
+    let state = |world: &World| world.state.groups.view(|groups| groups.share_state("others"));
+    assert_eq!(state(&world), Ok(None));
+    let altered = world.ask(&alter("others", "orders", 0, 1));
+    assert_eq!(code(altered.responses[0].partitions[0].error_code), ErrorCode::None);
+    assert_eq!(offsets(&world, "others"), [("orders".to_owned(), 0, 1, 2)]);
+    let world = world.restarted();
+    assert_eq!(state(&world), Ok(Some(GroupState::Empty)));
+    assert_eq!(offsets(&world, "others"), [("orders".to_owned(), 0, 1, 2)]);
 }
 
 #[test]

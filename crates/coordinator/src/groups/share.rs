@@ -6,6 +6,7 @@ use super::{Groups, check_group_id};
 use crate::any_group::AnyGroup;
 use crate::config::{NAME_BYTES_MAX, SUBSCRIPTION_BYTES_MAX};
 use crate::group_config;
+use crate::record::GroupRecord;
 use crate::reply::{
     Effects, GroupState, Refused, Reply, ShareGroupDescription, ShareHeartbeatReply,
 };
@@ -50,15 +51,32 @@ impl Groups {
             Some(AnyGroup::Share(_)) => Ok(()),
             Some(_) => Err(other_type(id)),
             None if request.member_epoch != JOIN_EPOCH => Err(not_found(id)),
-            None if self.groups.len() >= self.config.groups_max => {
-                let message = "there are as many groups as there may be".to_owned();
-                Err((ErrorCode::PolicyViolation, message))
-            }
+            None if self.groups.len() >= self.config.groups_max => Err(too_many()),
             None => {
                 self.groups.insert(id.clone(), AnyGroup::Share(ShareGroup::new(id.clone())));
                 Ok(())
             }
         }
+    }
+
+    /// Makes an empty share group, unless it exists; the record, for the journal, makes it too.
+    ///
+    /// # Errors
+    ///
+    /// The name belongs to a group of another type or to none, or there are too many groups.
+    pub fn create_share(&mut self, group_id: &str) -> Result<Option<GroupRecord>, Refused> {
+        match self.groups.get(group_id) {
+            Some(AnyGroup::Share(_)) => return Ok(None),
+            Some(_) => return Err(other_type(group_id)),
+            None => check_group_id(group_id)
+                .map_err(|code| (code, "the name of the group is too long".to_owned()))?,
+        }
+        if self.groups.len() >= self.config.groups_max {
+            return Err(too_many());
+        }
+        let (group, record) = ShareGroup::created(group_id.to_owned());
+        self.groups.insert(group_id.to_owned(), AnyGroup::Share(group));
+        Ok(Some(record))
     }
 
     /// ShareGroupDescribe for one group.
@@ -75,11 +93,16 @@ impl Groups {
     }
 
     /// The state of a share group: `Empty` without members, else `Stable`. `None` where there is
-    /// no group, or one of another type.
-    pub fn share_state(&self, group_id: &str) -> Option<GroupState> {
-        match self.groups.get(group_id)? {
-            AnyGroup::Share(group) => Some(group.state()),
-            AnyGroup::Classic(_) | AnyGroup::Consumer(_) | AnyGroup::Streams(_) => None,
+    /// no group.
+    ///
+    /// # Errors
+    ///
+    /// The group is of another type.
+    pub fn share_state(&self, group_id: &str) -> Result<Option<GroupState>, Refused> {
+        match self.groups.get(group_id) {
+            Some(AnyGroup::Share(group)) => Ok(Some(group.state())),
+            Some(_) => Err(other_type(group_id)),
+            None => Ok(None),
         }
     }
 
@@ -90,6 +113,10 @@ impl Groups {
             None => self.config.share.settings,
         }
     }
+}
+
+fn too_many() -> Refused {
+    (ErrorCode::PolicyViolation, "there are as many groups as there may be".to_owned())
 }
 
 fn not_found(group_id: &str) -> Refused {

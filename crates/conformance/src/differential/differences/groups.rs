@@ -80,11 +80,18 @@ pub(super) const ROWS: &[Difference] = &[
         reason: UNNAMED,
     },
     Difference {
+        api: ApiKey::ShareFetch,
+        cases: &["another member after that"],
+        versions: (1, 2),
+        fields: &[("Responses.Partitions.CurrentLeader.LeaderId", "0", "<broker>")],
+        reason: LEADER,
+    },
+    Difference {
         api: ApiKey::ShareAcknowledge,
         cases: &["no group"],
         versions: (1, 1),
         fields: &[("Responses.Partitions.CurrentLeader.LeaderId", "0", "<broker>")],
-        reason: "the broker has the number 0, which Kafka sends where it names no leader",
+        reason: LEADER,
     },
     Difference {
         api: ApiKey::DescribeShareGroupOffsets,
@@ -92,17 +99,6 @@ pub(super) const ROWS: &[Difference] = &[
         versions: (0, 1),
         fields: &[("Groups.ErrorCode", "-1", "24")],
         reason: "a group without a name is INVALID_GROUP_ID; Kafka returns UNKNOWN_SERVER_ERROR",
-    },
-    Difference {
-        api: ApiKey::AlterShareGroupOffsets,
-        cases: &["an unknown group"],
-        versions: (0, 0),
-        fields: &[
-            ("ErrorCode", "0", "69"),
-            ("ErrorMessage", "null", "<text>"),
-            ("Responses", "shared-records*", ""),
-        ],
-        reason: "a group that does not exist is GROUP_ID_NOT_FOUND; Kafka makes it",
     },
     Difference {
         api: ApiKey::StreamsGroupHeartbeat,
@@ -128,6 +124,8 @@ pub(super) const ROWS: &[Difference] = &[
                  UNKNOWN_SERVER_ERROR",
     },
 ];
+
+const LEADER: &str = "the broker has the number 0, which Kafka sends where it names no leader";
 
 const UNNAMED: &str = "a group without a name is GROUP_ID_NOT_FOUND; Kafka returns \
      UNKNOWN_SERVER_ERROR. The broker has the number 0, which Kafka sends where it names no leader";

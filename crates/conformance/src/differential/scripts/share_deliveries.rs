@@ -9,12 +9,15 @@ use serde_json::{Value, json};
 
 use super::{batch, with};
 use crate::differential::session::Session;
+use crate::differential::tree::Tree;
 
 /// A topic of one partition with four records, in batches of two.
 const SHARED_RECORDS: &str = "shared-records";
 
 /// The member: Kafka wants an id in base64url.
 const MEMBER: &str = "AAAAAAAAAAkAAAAAAAAACQ";
+
+const OTHER_MEMBER: &str = "AAAAAAAAAAwAAAAAAAAADA";
 
 /// A group that does not exist, and one that exists once its offsets were altered, on Kafka.
 const ABSENT_GROUP: &str = "absent-deliveries";
@@ -36,6 +39,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     }
     fetch(session, &id)?;
     acknowledge(session, &id)?;
+    forget(session, &id)?;
     describe_offsets(session)?;
     alter_offsets(session)?;
     delete_offsets(session)
@@ -119,6 +123,26 @@ fn acknowledge(session: &mut Session, id: &str) -> Result<()> {
     session.denied(api, "an accepted record", &good)
 }
 
+/// What a member holds of a partition that its session forgets stays with it.
+fn forget(session: &mut Session, id: &str) -> Result<()> {
+    let api = ApiKey::ShareFetch;
+    for version in session.versions_of(api) {
+        let group = format!("forgetting-{version}");
+        begin_at_zero(session, &group)?;
+        let first = fetching(&group, id, 0, &json!([]));
+        let has_records = |answer: &Tree| !answer.all("FirstOffset").is_empty();
+        session.until(api, &first, has_records)?;
+        let forgotten = json!([{"TopicId": id, "Partitions": [0]}]);
+        let forgets = with(&fetching(&group, id, 1, &json!([])), "Topics", json!([]));
+        let forgets = with(&forgets, "ForgottenTopicsData", forgotten);
+        let other = with(&first, "MemberId", json!(OTHER_MEMBER));
+        let versions = version..=version;
+        session.ask_in(versions.clone(), api, "a partition is forgotten", &forgets)?;
+        session.ask_in(versions, api, "another member after that", &other)?;
+    }
+    Ok(())
+}
+
 fn describe_offsets(session: &mut Session) -> Result<()> {
     let api = ApiKey::DescribeShareGroupOffsets;
     let of = |group: &str, topics: Value| json!({"Groups": [{"GroupId": group, "Topics": topics}]});
@@ -152,6 +176,7 @@ fn alter_offsets(session: &mut Session) -> Result<()> {
         ("a partition", altered(&group, SHARED_RECORDS, 0, 2)),
         ("an unknown partition", altered(&group, SHARED_RECORDS, 7, 0)),
         ("an unknown topic", altered(&group, super::ABSENT, 0, 0)),
+        ("an unknown topic of an unknown group", altered(MADE_GROUP, super::ABSENT, 0, 0)),
         ("an unknown group", altered(MADE_GROUP, SHARED_RECORDS, 0, 0)),
         ("a classic group", altered("described", SHARED_RECORDS, 0, 0)),
         ("a group with members", altered("shared", SHARED_RECORDS, 0, 0)),
@@ -162,6 +187,8 @@ fn alter_offsets(session: &mut Session) -> Result<()> {
         session.ask(api, name, request)?;
     }
     session.denied(api, "a partition", &cases[0].1)?;
+    let described = json!({"GroupIds": [MADE_GROUP], "IncludeAuthorizedOperations": false});
+    session.ask(ApiKey::ShareGroupDescribe, "a group that an alteration made", &described)?;
     let made = json!({"GroupsNames": [MADE_GROUP]});
     session.until(ApiKey::DeleteGroups, &made, |_| true).map(drop)
 }
