@@ -3,7 +3,7 @@
 //! Everything comes through the ordinary clients of the package registries, in exact versions
 //! that the manifests in `xtask/peers` and `crates/conformance/clients` name. A peer is installed
 //! anew when one of its inputs has changed, and verified by running it every time. HashiCorp Vault,
-//! which takes long to build, is installed only where it is named.
+//! which takes long to build, and rdkafka are installed only where they are named.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,6 +39,8 @@ pub(crate) struct Arguments {
 enum Named {
     /// HashiCorp Vault: 5 to 25 minutes on 2 cores, once.
     Vault,
+    /// A reader by the `StreamConsumer` of rdkafka, for `moldau lab run sources/karafka`: a minute.
+    StreamConsumer,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -49,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     match arguments.peer {
         Some(Named::Vault) => install_vault(&peers),
+        Some(Named::StreamConsumer) => install_stream_consumer(&peers),
         None => install(&peers),
     }
 }
@@ -57,6 +60,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 pub(crate) fn install_vault(peers: &Peers) -> Result<()> {
     fs::create_dir_all(peers.root())?;
     vault_peer(peers).ensure(peers)
+}
+
+fn install_stream_consumer(peers: &Peers) -> Result<()> {
+    fs::create_dir_all(peers.root())?;
+    let manifest = workspace::root().join("xtask/peers/stream-consumer");
+    let inputs = ["Cargo.toml", "Cargo.lock", "src/main.rs"].map(|file| manifest.join(file));
+    let peer = Peer {
+        name: "StreamConsumer",
+        inputs: inputs.to_vec(),
+        directory: stream_consumer_directory(peers),
+        install: stream_consumer,
+        verify: verify_stream_consumer,
+    };
+    peer.ensure(peers)
+}
+
+fn stream_consumer_directory(peers: &Peers) -> PathBuf {
+    peers.root().join("stream-consumer")
+}
+
+fn stream_consumer(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let manifest = inputs[0].parent().context("Cargo.toml stands in a directory")?;
+    let directory = stream_consumer_directory(peers);
+    let mut cargo = Command::new("cargo");
+    cargo.args(["install", "--locked", "--path"]).arg(manifest).arg("--root").arg(&directory);
+    cargo.arg("--target-dir").arg(directory.join("target"));
+    finish(cargo)?;
+    Ok(fs::remove_dir_all(directory.join("target"))?)
+}
+
+fn verify_stream_consumer(peers: &Peers) -> Result<String> {
+    let mut reader = Command::new(stream_consumer_directory(peers).join("bin/stream-consumer"));
+    reader.arg("--help");
+    finish(reader).map(|_| "built".to_owned())
 }
 
 /// Whether the Vault that the manifest names is built.

@@ -442,6 +442,20 @@ fn prepare(role: String, program: &Path, args: Vec<OsString>, log: &Path) -> Res
     Process::launch(&spec, log)?.succeed_within(PREPARE_TIMEOUT)
 }
 
+/// Runs a program to its end and gives the last of its output.
+///
+/// # Errors
+/// As [`prepare`], after `within`.
+pub(crate) fn run_to_end(
+    spec: &ProcessSpec,
+    directory: &Path,
+    within: Duration,
+) -> Result<String, Error> {
+    let mut process = Process::launch(spec, directory)?;
+    process.succeed_within(within)?;
+    Ok(tail(process.log(), SHOWN_BYTES_MAX))
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.end(Signal::TERM, STOP_TIMEOUT) {

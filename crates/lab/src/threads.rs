@@ -5,6 +5,8 @@
 //! number of topics within a round and a number of threads, so that what drifts from round to round
 //! cancels; rounds are the replicates.
 
+mod clients;
+
 use serde::{Deserialize, Serialize};
 
 use crate::survey::{Band, Estimate, LeftOut, Outcome, Source};
@@ -36,6 +38,9 @@ pub struct ThreadsRecord {
     pub work_us: u64,
     /// Every reading.
     pub readings: Vec<Reading>,
+    /// Readings that compare clients; without them, the laboratory read itself.
+    #[serde(default, skip_serializing_if = "ClientsRecord::is_empty")]
+    pub clients: ClientsRecord,
     /// What was claimed.
     pub claims: Vec<ThreadsClaim>,
     /// What else is to be said of the source.
@@ -43,6 +48,8 @@ pub struct ThreadsRecord {
     /// Systems that were not there.
     pub left_out: Vec<LeftOut>,
 }
+
+pub use clients::{CaseReading, ClientCase, ClientsRecord};
 
 /// So many topics read from start to end by so many threads, as often as takes a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -367,6 +374,7 @@ pub(crate) mod tests {
             partitions: 6,
             work_us: 0,
             readings,
+            clients: ClientsRecord::default(),
             claims: vec![
                 claim(Figure::TopicCostPercent, None, None, 11.0, Some(11.0)),
                 claim(Figure::RecordsPerSecond, Some(1), Some(1), 30_000.0, Some(33_000.0)),

@@ -29,7 +29,9 @@ pub(crate) use run::{
     AboutChoice, ExplainOptions, GoalOptions, OutputOptions, PeerOptions, ProfileOptions,
     RunOptions,
 };
-pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
+pub(crate) use self_test::{
+    NullSinkOptions, ReaderChoice, ReaderOptions, RelayOptions, SelftestChoice, SelftestOptions,
+};
 pub(crate) use workers::{WorkerOptions, WorkersOptions};
 
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
@@ -276,6 +278,8 @@ pub(crate) enum LabQuestion {
     List,
     /// Generate load for an experiment on another machine (`lab run` and `lab omb` with --workers).
     Worker(WorkerOptions),
+    /// Read a backlog once, for comparisons of clients.
+    Reader(ReaderOptions),
     /// Relay TCP connections, as a lower bound for the cost of a proxy.
     Relay(RelayOptions),
     /// Acknowledge and discard produced records, to measure a client.

@@ -2,6 +2,7 @@
 //! `threads`: a backlog of each topic is written and audited once, then read from start to end by
 //! every number of threads, for every number of topics, once a round.
 
+mod clients;
 mod page;
 mod reading;
 
@@ -26,6 +27,7 @@ use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::Error;
 use reading::Backlog;
 
+pub use clients::{CaseFile, ClientFile};
 pub use page::page;
 
 /// Most records of a topic: all are due at once, and more would be shed.
@@ -72,6 +74,12 @@ pub struct ThreadsFile {
     /// What else is to be said of the source, a sentence each.
     #[serde(default)]
     pub remarks: Vec<String>,
+    /// Client libraries that are compared; the others with the first.
+    #[serde(default)]
+    pub clients: Vec<ClientFile>,
+    /// What they read.
+    #[serde(default)]
+    pub cases: Vec<CaseFile>,
 }
 
 /// Topics by threads.
@@ -140,6 +148,7 @@ impl ThreadsFile {
                 return refuse(format!("claim {says:?}: topics or threads are not in the grid"));
             }
         }
+        clients::check(&self.clients, &self.cases)?;
         self.written().check()
     }
 
@@ -207,11 +216,15 @@ impl Plan {
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     let file = &plan.file;
     file.check()?;
-    let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
+    let (there, mut left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let places = plan.places();
+    let (clients, absent) = clients::split(plan);
+    left_out.extend(absent);
+    let of_clients = count(clients::steps(plan, clients.len(), there.len()));
     let of_each = 1 + u32::from(plan.most_topics()) + (1 + plan.rounds()) * count(places.len());
-    let mut bench = Bench::new(&plan.conditions, count(there.len()) * of_each, progress);
+    let mut bench =
+        Bench::new(&plan.conditions, count(there.len()) * of_each + of_clients, progress);
     let mut systems = Vec::new();
     for (name, system) in &there {
         bench.step(&format!("Start {name}"));
@@ -226,7 +239,9 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for round in 0..plan.rounds() {
         readings.extend(read_round(&mut bench, &mut systems, &places, work, Some(round))?);
     }
-    for (running, backlogs) in systems {
+    let (mut runnings, backlogs): (Vec<Running>, Vec<Vec<Backlog>>) = systems.into_iter().unzip();
+    let compared = clients::read_all(plan, &mut bench, &clients, &mut runnings)?;
+    for (running, backlogs) in runnings.into_iter().zip(backlogs) {
         // A cluster that runs already would keep them.
         let topics: Vec<String> = backlogs.into_iter().map(|backlog| backlog.topic).collect();
         running.path.control.delete_topics(&topics)?;
@@ -247,6 +262,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         partitions: file.threads.partitions,
         work_us: file.threads.work_us,
         readings,
+        clients: compared,
         claims: file.claims.clone(),
         remarks: file.remarks.clone(),
         left_out,

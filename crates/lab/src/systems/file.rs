@@ -45,8 +45,17 @@ const ADDRESSES_MAX: usize = 32;
 const STOP_WITHIN_MS_MAX: u64 = 60_000;
 
 /// The variables that have no name of the file's own.
-const PLAIN_VARIABLES: [&str; 8] =
-    ["dir", "moldau", "java", "kafka", "kafka-zookeeper", "kroxylicious", CERTIFICATES, "external"];
+const PLAIN_VARIABLES: [&str; 9] = [
+    "dir",
+    "moldau",
+    "java",
+    "kafka",
+    "kafka-zookeeper",
+    "kroxylicious",
+    "stream-consumer",
+    CERTIFICATES,
+    "external",
+];
 
 /// Seed of the key encryption key among the files; what proxies of system files encrypt is nothing.
 const KEY_SEED: u64 = 1;
@@ -183,8 +192,54 @@ pub struct Installations {
     pub kafka_zookeeper: Option<String>,
     /// Directory of Kroxylicious.
     pub kroxylicious: Option<String>,
+    /// The executable that reads by the `StreamConsumer` of rdkafka.
+    pub stream_consumer: Option<String>,
     /// Bootstrap address of a cluster that runs already.
     pub external: Option<String>,
+}
+
+impl Installations {
+    /// Puts the installations and the directory of a process into the arguments of its command.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for a variable that is unknown, or whose installation is not there.
+    pub fn expand(&self, texts: &[String], directory: &Path) -> Result<Vec<String>, Error> {
+        let scope = Scope {
+            installations: self,
+            addresses: BTreeMap::new(),
+            directory: Some(directory.display().to_string()),
+            certificates: None,
+        };
+        scope.expand_all(texts)
+    }
+
+    /// What `text` needs and is not there, in words.
+    #[must_use]
+    pub fn missing(&self, texts: &[&str]) -> Option<&'static str> {
+        let needs = |name: &str| texts.iter().any(|text| variables(text).any(|it| it == name));
+        let Self { kafka, kafka_zookeeper, kroxylicious, stream_consumer, external, .. } = self;
+        [
+            (kafka, "kafka", "Apache Kafka is not there; fetch it with: cargo xtask peers"),
+            (
+                kafka_zookeeper,
+                "kafka-zookeeper",
+                "Apache Kafka with ZooKeeper is not there; fetch it with: cargo xtask peers",
+            ),
+            (
+                kroxylicious,
+                "kroxylicious",
+                "Kroxylicious is not there; fetch it with: cargo xtask peers",
+            ),
+            (
+                stream_consumer,
+                "stream-consumer",
+                "rdkafka is not there; build it with: cargo xtask peers stream-consumer",
+            ),
+            (external, "external", "no cluster was named; name one with: --external HOST:PORT"),
+        ]
+        .into_iter()
+        .find_map(|(found, name, words)| (found.is_none() && needs(name)).then_some(words))
+    }
 }
 
 impl SystemFile {
@@ -268,23 +323,7 @@ impl SystemFile {
     /// What the system needs and is not there, in words.
     #[must_use]
     pub fn missing(&self, installations: &Installations) -> Option<&'static str> {
-        let Installations { kafka, kafka_zookeeper, kroxylicious, external, .. } = installations;
-        [
-            (kafka, "kafka", "Apache Kafka is not there; fetch it with: cargo xtask peers"),
-            (
-                kafka_zookeeper,
-                "kafka-zookeeper",
-                "Apache Kafka with ZooKeeper is not there; fetch it with: cargo xtask peers",
-            ),
-            (
-                kroxylicious,
-                "kroxylicious",
-                "Kroxylicious is not there; fetch it with: cargo xtask peers",
-            ),
-            (external, "external", "no cluster was named; name one with: --external HOST:PORT"),
-        ]
-        .into_iter()
-        .find_map(|(found, name, words)| (found.is_none() && self.needs(name)).then_some(words))
+        installations.missing(&self.texts())
     }
 
     /// The directory below that of the system in which its first broker keeps its data, if its
@@ -550,8 +589,15 @@ impl Scope<'_> {
     }
 
     fn value(&self, name: &str) -> Result<String, Error> {
-        let Installations { moldau, java, kafka, kafka_zookeeper, kroxylicious, external } =
-            self.installations;
+        let Installations {
+            moldau,
+            java,
+            kafka,
+            kafka_zookeeper,
+            kroxylicious,
+            stream_consumer,
+            external,
+        } = self.installations;
         let address = |prefix| self.addresses.get(name.strip_prefix(prefix)?);
         let value = match name {
             "dir" => self.directory.clone(),
@@ -561,6 +607,7 @@ impl Scope<'_> {
             "kafka-zookeeper" => kafka_zookeeper.clone(),
             CERTIFICATES => self.certificates.clone(),
             "kroxylicious" => kroxylicious.clone(),
+            "stream-consumer" => stream_consumer.clone(),
             "external" => external.clone(),
             _ => address("address.")
                 .map(ToString::to_string)

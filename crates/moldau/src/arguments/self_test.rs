@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use moldau_lab::reader::Handling;
 
 use super::OutputOptions;
 
@@ -15,6 +16,49 @@ pub(crate) struct RelayOptions {
     /// Address to relay connections to.
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) to: SocketAddr,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReaderOptions {
+    /// The client that reads.
+    #[arg(value_enum)]
+    pub(crate) reader: ReaderChoice,
+    /// Where the cluster is reached.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) bootstrap: String,
+    /// Consumer group.
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) group: String,
+    /// The topics are PREFIX0, PREFIX1 and so on.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) topic_prefix: String,
+    /// Number of topics.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) topics: u32,
+    /// Threads that read and handle.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) threads: u16,
+    /// Records of all topics.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) records: u64,
+    /// What is done with each record: nothing, compute:US, or wait:US.
+    #[arg(long, value_name = "WORK")]
+    pub(crate) handling: Handling,
+    /// End so many ms after the first record if records are left.
+    #[arg(long, value_name = "MS")]
+    pub(crate) within_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ReaderChoice {
+    /// The client without a framework.
+    Raw,
+    /// The framework with a handler of batches.
+    Batch,
+    /// The framework with a handler of records, in order of partitions.
+    Record,
+    /// The framework with a handler of records, in order of keys.
+    Key,
 }
 
 #[derive(Args, Clone, Copy, Debug)]

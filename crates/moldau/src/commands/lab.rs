@@ -19,6 +19,7 @@ use moldau_lab::experiments::{
     Conditions, ceiling, cores, explain, faults, file, self_test, soak, storage, survey, threads,
 };
 use moldau_lab::explain::About;
+use moldau_lab::reader::{self, Reader, Reading};
 use moldau_lab::result::RunRecord;
 use moldau_lab::systems::{
     Durability, Installations, KafkaInstallation, Kroxylicious, keep_records,
@@ -36,8 +37,9 @@ use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_self_test, lab_w
 use crate::arguments::{
     AboutChoice, AskedOptions, CeilingOptions, CoresOptions, ExplainOptions, FaultsOptions,
     LabQuestion, NullSinkOptions, OmbOptions, OutputOptions, OverheadOptions, PartChoice,
-    PartitionsOptions, PeerOptions, PlantChoice, ProfileOptions, RelayOptions, ResultImportOptions,
-    RunOptions, SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
+    PartitionsOptions, PeerOptions, PlantChoice, ProfileOptions, ReaderChoice, ReaderOptions,
+    RelayOptions, ResultImportOptions, RunOptions, SelftestOptions, SizeOptions, SoakOptions,
+    StorageOptions,
 };
 
 /// A planted stall begins this long after its run, in the middle of the window.
@@ -83,6 +85,7 @@ fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Page(options) => lab_results::page(&options),
         LabQuestion::Explain(options) => explain(&options),
         LabQuestion::Worker(options) => lab_workers::serve(&options, version()),
+        LabQuestion::Reader(options) => read_backlog(options),
         LabQuestion::Relay(options) => bare_relay(options),
         LabQuestion::NullSink(options) => null_sink(options),
         LabQuestion::Selftest(options) => self_test(&options),
@@ -440,6 +443,27 @@ fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     answer(result, &options.output)
 }
 
+fn read_backlog(options: ReaderOptions) -> anyhow::Result<ExitCode> {
+    let outcome = reader::read(&Reading {
+        reader: match options.reader {
+            ReaderChoice::Raw => Reader::Raw,
+            ReaderChoice::Batch => Reader::Batch,
+            ReaderChoice::Record => Reader::Record,
+            ReaderChoice::Key => Reader::Key,
+        },
+        bootstrap: options.bootstrap,
+        group: options.group,
+        prefix: options.topic_prefix,
+        topics: options.topics,
+        threads: options.threads,
+        records: options.records,
+        handling: options.handling,
+        within: Duration::from_millis(options.within_ms),
+    })?;
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(ExitCode::SUCCESS)
+}
+
 fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(options.listen)
         .with_context(|| format!("listening on {}", options.listen))?;
@@ -490,6 +514,7 @@ fn installations(peers: &PeerOptions, external: Option<&str>) -> anyhow::Result<
         kafka: kafka.map(|found| found.class_path()).transpose()?,
         kafka_zookeeper: kafka_zookeeper(&peers.java)?,
         kroxylicious: kroxylicious.and_then(|found| text(&found.directory)),
+        stream_consumer: stream_consumer()?,
         external: external.map(str::to_owned),
     })
 }
@@ -500,6 +525,12 @@ fn kafka_zookeeper(java: &Path) -> anyhow::Result<Option<String>> {
     let there = class_path_file.is_file();
     let found = there.then(|| KafkaInstallation { java: java.to_owned(), class_path_file });
     Ok(found.map(|found| found.class_path()).transpose()?)
+}
+
+/// The executable that reads by rdkafka, if it is in the cache.
+fn stream_consumer() -> anyhow::Result<Option<String>> {
+    let file = cache_directory()?.join("moldau/stream-consumer/bin/stream-consumer");
+    Ok(file.to_str().filter(|_| file.is_file()).map(str::to_owned))
 }
 
 /// What profiles are taken with, where they are asked for, by options or by the experiment itself.

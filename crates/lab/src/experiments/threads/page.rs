@@ -8,7 +8,9 @@ use crate::run_charts::slug;
 use crate::run_figures::NONE;
 use crate::survey::{Estimate, Outcome};
 use crate::survey_page::expected;
-use crate::threads::{Figure, Reading, ThreadsClaim, ThreadsRecord, TopicCost};
+use crate::threads::{
+    CaseReading, ClientCase, Figure, Reading, ThreadsClaim, ThreadsRecord, TopicCost,
+};
 use moldau_measure::numbers::Unit;
 use moldau_measure::numbers::{number, plain, thousands};
 use moldau_measure::statistics::float;
@@ -24,7 +26,7 @@ pub fn page(result: &RunResult, record: &ThreadsRecord) -> Page {
         page.details.push(Detail::words("Claims in words", answers(result, record)));
     }
     page.details.push(expected(&record.hypothesis, record.source.as_ref(), &record.remarks));
-    let mut tables = vec![claims(result, record), costs(result, record)];
+    let mut tables = vec![compared(result, record), claims(result, record), costs(result, record)];
     for arm in arms(result) {
         tables.extend(maps(record).iter().map(|map| map.table(result, record, arm)));
     }
@@ -168,6 +170,52 @@ fn claims(result: &RunResult, record: &ThreadsRecord) -> Table {
         &["claim", "consumers of", "outcome", "published", "measured", "where it stands"],
         rows.into_iter(),
     )
+}
+
+/// What each client reads of each case.
+fn compared(result: &RunResult, record: &ThreadsRecord) -> Table {
+    let clients = &record.clients;
+    let mut rows = Vec::new();
+    for case in &clients.cases {
+        for arm in arms(result) {
+            for client in &clients.names {
+                let place = [arm, case.name.as_str(), client.as_str()];
+                let rate = clients.figure(place, result.seed, CaseReading::rate);
+                let cpu = clients.figure(place, result.seed, CaseReading::cpu_per_record);
+                let ratio = clients.ratio(place, result.seed);
+                let cells = [rate, ratio, cpu].map(|it| it.map_or(NONE.into(), interval));
+                let names = [case.name.clone(), arm.to_owned(), client.clone()];
+                rows.push(names.into_iter().chain(cells).collect());
+            }
+        }
+    }
+    let of = |case: &ClientCase| {
+        format!(
+            "{}: {} of {} records in {} partitions with {} keys, {} threads, handler {}.",
+            case.name,
+            counted_topics(case.topics),
+            thousands(case.records.into()),
+            case.partitions,
+            thousands(case.keys.into()),
+            case.threads,
+            case.handling
+        )
+    };
+    let cases: Vec<String> = clients.cases.iter().map(of).collect();
+    Table::of(
+        "Clients",
+        &format!(
+            "Each client reads the same backlog in a process of its own; the first quarter is not \
+             measured. Geometric means over the rounds with 95 % intervals. {}",
+            cases.join(" ")
+        ),
+        &["case", "system", "client", "records/s", "of the first client", "CPU, ns a record"],
+        rows.into_iter(),
+    )
+}
+
+fn counted_topics(topics: u32) -> String {
+    if topics == 1 { "1 topic".into() } else { format!("{} topics", thousands(topics.into())) }
 }
 
 fn costs(result: &RunResult, record: &ThreadsRecord) -> Table {
