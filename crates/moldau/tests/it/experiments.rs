@@ -9,7 +9,7 @@ use moldau_lab::checks::Verdict;
 use moldau_lab::experiments::file::{self, ExperimentFile};
 use moldau_lab::experiments::fronts::{Front, FrontPlan};
 use moldau_lab::experiments::overhead::{Planted, Scope};
-use moldau_lab::experiments::{Conditions, Silent, cores, overhead, storage};
+use moldau_lab::experiments::{Conditions, Silent, cores, overhead, storage, threads};
 use moldau_lab::page::{self, Extent};
 use moldau_lab::pages::{self, save};
 use moldau_lab::result::{Arm, ConnectionsRecord, RunResult};
@@ -20,7 +20,7 @@ use moldau_load::workload::Workload;
 use moldau_measure::cpu::ProcessUsage;
 use moldau_measure::profile::{ProfileRecord, Profiler};
 
-use crate::world::{conditions, moldau, result_of, run};
+use crate::world::{conditions, moldau, result_of, run, system};
 
 /// Rebuilds all reports from the document alone, and looks for faults in the records.
 fn assert_reports(result: &RunResult, parts: &[&str]) {
@@ -438,4 +438,36 @@ fn a_bare_loop_runs_in_its_own_process() {
     assert_eq!(refused.status.code(), Some(4));
     let help = String::from_utf8(run(["lab", "--help"]).stdout).unwrap();
     assert!(help.contains("storage") && !help.contains("bare-disk"), "{help}");
+}
+
+#[test]
+fn clients_read_the_same_backlog_and_are_compared() {
+    let file = r#"{"question": "q", "hypothesis": "h", "systems": ["moldau"], "rounds": 1,
+        "threads": {"topics": [1], "counts": [1], "records": 200, "record_bytes": 100,
+                    "partitions": 2},
+        "clients": [{"name": "alone", "command": ["${moldau}", "lab", "reader", "raw"]},
+                    {"name": "records", "command": ["${moldau}", "lab", "reader", "record"]},
+                    {"name": "keys", "command": ["${moldau}", "lab", "reader", "key"]},
+                    {"name": "rdkafka", "command": ["${stream-consumer}"]}],
+        "cases": [{"name": "nothing", "topics": 2, "partitions": 3, "records": 1000, "keys": 50,
+                   "threads": 2},
+                  {"name": "waits", "topics": 1, "partitions": 3, "records": 100, "keys": 50,
+                   "threads": 1, "handling": "wait:1000"}]}"#;
+    let work = tempfile::tempdir().unwrap();
+    let (system, installations) = system();
+    let plan = threads::Plan {
+        file: serde_json::from_str(file).unwrap(),
+        systems: vec![system],
+        installations,
+        conditions: conditions(work.path()),
+    };
+    let result = threads::run(&plan, &mut Silent).unwrap();
+    let record = result.threads().unwrap();
+    let clients = &record.clients;
+    assert_eq!(clients.names, ["alone", "records", "keys"]);
+    assert_eq!(clients.readings.len(), 3 * 2);
+    assert!(clients.readings.iter().all(|it| it.records > 0 && it.wall_ns > 0 && it.cpu_ns > 0));
+    assert!(clients.ratio(["moldau", "nothing", "alone"], 1).is_some_and(|it| it.mean == 1.0));
+    assert!(record.left_out.iter().any(|it| it.reason.contains("peers stream-consumer")));
+    assert_reports(&result, &["of the first client", "keys", "wait:1000"]);
 }
