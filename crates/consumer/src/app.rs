@@ -5,16 +5,18 @@ use std::time::Duration;
 
 use moldau_client::{Cluster, ClusterOptions, FetcherOptions, MembershipOptions, TopicPartition};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::background::{Background, Stage, Tasks};
 use crate::clock::Clock;
 use crate::context::{Services, States};
 use crate::handler::{HandlerFn, job};
-use crate::member::{Group, Member};
+use crate::member::{self, Group};
 use crate::outbox::Outbox;
 use crate::periodic::{Periodic, Tick};
 use crate::route::AnyRoute;
-use crate::runtime::{Parts, Runtime};
+use crate::runtime::{Parts, Share};
+use crate::shard::{Access, Shards};
 use crate::{Error, Result};
 
 /// Options of an app. The defaults suit most.
@@ -26,7 +28,13 @@ pub struct AppOptions {
     pub membership: MembershipOptions,
     /// How records are fetched; its `reset` says where a group without offsets begins.
     pub fetcher: FetcherOptions,
-    /// Records or batches that are handled at a time, over all topics.
+    /// Threads that own the partitions, each with its own connections, queues and handlers, so that
+    /// nothing is shared while records are handled. With 1, the default, that is the task of
+    /// [`App::run`] itself. More are threads of their own: handlers that need more CPU than one core
+    /// has, or block now and then, which holds up the partitions of their thread alone. Partitions
+    /// are spread evenly when they are assigned. All limits of the app are divided by this number.
+    pub shards: usize,
+    /// Records or batches that are handled at a time, over all topics; at least one for each shard.
     pub workers: usize,
     /// Bytes of records that wait for their handler or are handled, over all partitions. Above,
     /// each partition has but an equal share of them. Fetched records that are not queued yet are
@@ -48,6 +56,7 @@ impl Default for AppOptions {
             cluster: ClusterOptions::default(),
             membership: MembershipOptions::default(),
             fetcher: FetcherOptions::default(),
+            shards: 1,
             workers: WORKERS_DEFAULT,
             queue_bytes_max: QUEUE_BYTES_DEFAULT,
             commit_interval: Duration::from_secs(1),
@@ -147,6 +156,13 @@ impl App {
         self
     }
 
+    /// Threads that own the partitions: [`AppOptions::shards`].
+    #[must_use]
+    pub fn shards(mut self, shards: usize) -> Self {
+        self.options.shards = shards;
+        self
+    }
+
     /// How many records or batches are handled at a time, over all topics.
     #[must_use]
     pub fn workers(self, workers: usize) -> Self {
@@ -183,38 +199,59 @@ impl App {
         let connect = Cluster::connect(&self.bootstrap, options.clone());
         let cluster = Box::pin(connect).await?;
         membership.topics = topics;
-        let group =
-            Group { bootstrap: self.bootstrap, cluster: options, name, options: membership };
-        let (clock, states) = (self.options.clock, self.states);
         let drain_timeout = self.options.drain_timeout;
-        let services = Arc::new(Services {
-            outbox: Outbox::new(cluster.clone()),
+        let access = Access { bootstrap: self.bootstrap.clone(), options: options.clone() };
+        let group = Group {
+            bootstrap: self.bootstrap,
+            cluster: options,
+            name,
+            options: membership,
+            drain_timeout,
+        };
+        let services = Services {
+            outbox: Arc::new(Outbox::new(cluster.clone())),
             assignment: self.assignment.subscribe(),
-            clock,
-            states,
-        });
-        let runtime = Runtime::new(Parts {
-            cluster,
-            member: Member::start(group)?,
-            fetcher,
-            routes: self.routes.into_iter().collect(),
-            services: Arc::clone(&services),
+            clock: self.options.clock,
+            states: self.states,
+        };
+        let count = self.options.shards.max(1);
+        let (left, links) = member::start(group, count)?;
+        let (routes, start) = (Arc::new(self.routes.into_iter().collect()), Instant::now());
+        let parts = links.into_iter().enumerate().map(|(index, member)| Parts {
+            share: Share { index, count },
+            member,
+            fetcher: fetcher.clone(),
+            routes: Arc::clone(&routes),
+            services: Arc::new(services.clone()),
             workers: self.workers.subscribe(),
-            assignment: self.assignment,
+            assignment: self.assignment.clone(),
             queue_bytes_max: self.options.queue_bytes_max,
             commit_interval: self.options.commit_interval,
+            start,
             drain_timeout,
         });
+        let parts = parts.collect();
+        let services = Arc::new(services);
         let mut background = Tasks::start(self.background, &services);
+        let mut shards = Shards::start(&cluster, access, parts, &background.lifecycle())?;
         let shutdown = async {
             tokio::select! {
                 () = shutdown => {}
                 () = background.failed() => {}
             }
             background.reach(Stage::Draining);
+            std::future::pending().await
         };
         // Callers join and select on this future, which should not be large.
-        let ended = Box::pin(runtime.run(shutdown)).await;
+        let ended = Box::pin(async {
+            tokio::select! {
+                left = left => left.unwrap_or(Err(Error::MemberGone)),
+                error = shards.failed() => Err(error),
+                never = shutdown => never,
+            }
+        });
+        let ended = ended.await;
+        shards.end().await;
         let deadline = services.clock.now().saturating_add(drain_timeout);
         let background_ended = background.end(&services, deadline).await;
         ended.and(background_ended)

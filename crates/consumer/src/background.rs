@@ -92,6 +92,11 @@ impl Tasks {
         }
     }
 
+    /// The stages of the app.
+    pub(crate) fn lifecycle(&self) -> Lifecycle {
+        Lifecycle(self.stage.subscribe())
+    }
+
     /// Tells them how far the app is.
     pub(crate) fn reach(&self, stage: Stage) {
         self.stage.send_replace(stage);

@@ -19,13 +19,15 @@ pub struct Context<'a> {
     services: &'a Services,
 }
 
-/// What all handlers and background tasks of an app share.
+/// What all handlers and background tasks of an app share. Each shard has a clone, whose counts of
+/// references no other thread changes.
+#[derive(Clone)]
 pub(crate) struct Services {
     /// Partitions that the app reads.
     pub(crate) assignment: watch::Receiver<Vec<TopicPartition>>,
     pub(crate) clock: Clock,
     pub(crate) states: States,
-    pub(crate) outbox: Outbox,
+    pub(crate) outbox: Arc<Outbox>,
 }
 
 /// Values of the app by their type.

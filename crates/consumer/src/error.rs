@@ -44,4 +44,7 @@ pub enum Error {
     /// The thread of the group member ended.
     #[error("the thread of the group member ended")]
     MemberGone,
+    /// The thread of a shard ended.
+    #[error("the thread of shard {0} ended")]
+    ShardGone(usize),
 }

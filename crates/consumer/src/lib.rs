@@ -13,7 +13,8 @@
 //! | `app` | [`App`]: which topics are read, as which group, by which routes |
 //! | `background` | tasks that run beside the runtime |
 //! | `periodic` | [`Tick`]: functions that are called every so often |
-//! | `runtime` | the task that connects member, fetcher, scheduler and handlers |
+//! | `runtime` | the task of a shard, which connects member, fetcher, scheduler and handlers |
+//! | `shard` | the shards of an app, and their threads |
 //! | `member` | the group member, on a thread of its own |
 //! | `outbox` | records that layers send |
 //! | `testing` | a broker in the process of a test |
@@ -44,6 +45,7 @@ mod periodic;
 mod route;
 mod runtime;
 mod scheduler;
+mod shard;
 #[cfg(feature = "testing")]
 pub mod testing;
 

@@ -1,5 +1,5 @@
-//! The task that connects member, fetcher, scheduler and handlers. It alone owns their state;
-//! handlers run on tasks of their own.
+//! The task of a shard, which connects member, fetcher, scheduler and handlers. It alone owns their
+//! state, and shares nothing with other shards while records are handled.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -24,30 +24,49 @@ use moldau_client::{
 use moldau_records::Decompressor;
 use tokio::sync::watch;
 use tokio::task::coop;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant as TokioInstant, Interval, MissedTickBehavior};
 
+use crate::background::{Lifecycle, Stage as AppStage};
 use crate::chunk::{Chunk, Spare};
 use crate::context::Services;
 use crate::ledger::{Commit, Ledger};
-use crate::member::{Command, Commits, Event, Member};
+use crate::member::{Command, Commits, Event, Link};
 use crate::route::{AnyRoute, Running};
 use crate::scheduler::{PartitionId, Rest, Scheduler, Ticket};
 use crate::{Error, Result};
 use drain::{Drain, Purpose};
 use reading::Reading;
 
-/// What a runtime is made of.
+/// What a runtime is made of, beside its client of the cluster.
 pub(crate) struct Parts {
-    pub(crate) cluster: Cluster,
-    pub(crate) member: Member,
+    pub(crate) share: Share,
+    pub(crate) member: Link,
     pub(crate) fetcher: FetcherOptions,
-    pub(crate) routes: HashMap<Arc<str>, AnyRoute>,
+    pub(crate) routes: Arc<HashMap<Arc<str>, AnyRoute>>,
     pub(crate) services: Arc<Services>,
     pub(crate) workers: watch::Receiver<usize>,
     pub(crate) assignment: watch::Sender<Vec<TopicPartition>>,
     pub(crate) queue_bytes_max: usize,
     pub(crate) commit_interval: Duration,
+    /// When all shards begin to count their commit intervals.
+    pub(crate) start: TokioInstant,
     pub(crate) drain_timeout: Duration,
+}
+
+/// The part of an app's limits that a shard may use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    pub(crate) index: usize,
+    pub(crate) count: usize,
+}
+
+impl Share {
+    /// Its part of `total`, at least one. The parts of all shards add up to `total`, or to the
+    /// number of shards if that is more.
+    fn of(self, total: usize) -> usize {
+        let rest = total % self.count.max(1);
+        (total / self.count.max(1) + usize::from(self.index < rest)).max(1)
+    }
 }
 
 /// A slice whose handler waits for something.
@@ -90,7 +109,9 @@ enum Stage {
 }
 
 pub(crate) struct Runtime {
-    member: Member,
+    share: Share,
+    cluster: Cluster,
+    member: Link,
     fetcher: Fetcher,
     reset: Reset,
     /// Bytes of fetches that full queues may hold; the other half of the buffer is for partitions
@@ -98,10 +119,12 @@ pub(crate) struct Runtime {
     held_bytes_max: usize,
     /// Bytes that one fetch gives of a partition.
     fetch_bytes_max: usize,
-    routes: HashMap<Arc<str>, AnyRoute>,
+    routes: Arc<HashMap<Arc<str>, AnyRoute>>,
     services: Arc<Services>,
     workers: watch::Receiver<usize>,
     assignment: watch::Sender<Vec<TopicPartition>>,
+    /// Its own partitions in `assignment`.
+    told: Vec<TopicPartition>,
     drain_timeout: Duration,
     scheduler: Scheduler<Chunk>,
     readings: HashMap<PartitionId, Reading>,
@@ -124,22 +147,29 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(cluster: Cluster, parts: Parts) -> Self {
+        let share = parts.share;
         let mut workers = parts.workers;
-        let workers_now = *workers.borrow_and_update();
-        let mut commits = tokio::time::interval(parts.commit_interval.max(COMMIT_INTERVAL_MIN));
+        let workers_now = share.of(*workers.borrow_and_update());
+        let buffer_bytes_max = share.of(parts.fetcher.buffer_bytes_max);
+        let fetcher = FetcherOptions { buffer_bytes_max, ..parts.fetcher };
+        let interval = parts.commit_interval.max(COMMIT_INTERVAL_MIN);
+        let mut commits = tokio::time::interval_at(parts.start, interval);
         commits.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             member: parts.member,
-            reset: parts.fetcher.reset,
-            held_bytes_max: parts.fetcher.buffer_bytes_max / 2,
-            fetch_bytes_max: usize::try_from(parts.fetcher.partition_bytes_max).unwrap_or(1),
-            fetcher: Fetcher::start(&parts.cluster, parts.fetcher),
+            share,
+            reset: fetcher.reset,
+            held_bytes_max: buffer_bytes_max / 2,
+            fetch_bytes_max: usize::try_from(fetcher.partition_bytes_max).unwrap_or(1),
+            fetcher: Fetcher::start(&cluster, fetcher),
+            cluster,
             routes: parts.routes,
             services: parts.services,
             assignment: parts.assignment,
+            told: Vec::new(),
             drain_timeout: parts.drain_timeout,
-            scheduler: Scheduler::new(workers_now, parts.queue_bytes_max),
+            scheduler: Scheduler::new(workers_now, share.of(parts.queue_bytes_max)),
             workers,
             readings: HashMap::new(),
             by_name: HashMap::new(),
@@ -157,17 +187,18 @@ impl Runtime {
         }
     }
 
-    /// Runs until `shutdown` completes and everything is given back, or the member ends.
-    pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
+    /// Runs until the member ends. When the app drains, everything is given back first.
+    pub(crate) async fn run(mut self, mut lifecycle: Lifecycle) -> Result<()> {
+        let shutdown = lifecycle.reached(AppStage::Draining);
         tokio::pin!(shutdown);
         loop {
             let burst = self.start_slices();
-            self.end_drains().await?;
+            self.end_drains().await;
             let due = self.next_due();
             let clock = self.services.clock.clone();
             tokio::select! {
                 event = self.member.events.recv() => match event {
-                    Some(Event::Ended(ended)) => return ended,
+                    Some(Event::Ended) => return Ok(()),
                     Some(event) => self.take_event(event).await,
                     None => return Err(Error::MemberGone),
                 },
@@ -180,11 +211,10 @@ impl Runtime {
                 }
                 () = tokio::task::yield_now(), if burst == Burst::CutOff => {}
                 () = sleep_until(&clock, due) => self.restart().await,
-                _ = self.commits.tick(), if self.committing == Committing::No => {
-                    self.commit().await?;
-                }
+                _ = self.commits.tick(), if self.committing == Committing::No => self.commit().await,
                 Ok(()) = self.workers.changed() => {
-                    self.scheduler.set_workers(*self.workers.borrow_and_update());
+                    let workers = *self.workers.borrow_and_update();
+                    self.scheduler.set_workers(self.share.of(workers));
                 }
                 () = &mut shutdown, if self.stage == Stage::Running => self.shut_down(),
             }
@@ -234,6 +264,10 @@ impl Runtime {
     async fn take_event(&mut self, event: Event) {
         match event {
             Event::Assigned(partitions) => {
+                let topics = partitions.iter().map(|(partition, _)| &*partition.topic);
+                if let Err(error) = self.cluster.load_topics(topics).await {
+                    tracing::warn!(%error, "topics are asked for again one by one");
+                }
                 for (partition, committed) in partitions {
                     self.assign(partition, committed).await;
                 }
@@ -254,7 +288,7 @@ impl Runtime {
                     self.scheduler.retake_commit(*id);
                 }
             }
-            Event::Ended(_) => {}
+            Event::Ended => {}
         }
         self.tell_assignment();
     }
@@ -368,9 +402,9 @@ impl Runtime {
     }
 
     /// Sends what has changed since the last commit.
-    async fn commit(&mut self) -> Result<()> {
+    async fn commit(&mut self) {
         if self.stage == Stage::Leaving {
-            return Ok(());
+            return;
         }
         let mut commits = Vec::new();
         for (id, reading) in &self.readings {
@@ -379,16 +413,10 @@ impl Runtime {
             }
         }
         if commits.is_empty() {
-            return Ok(());
+            return;
         }
         self.committing = Committing::Yes;
-        self.tell(Command::Commit { losses: self.losses, commits }).await
-    }
-
-    async fn tell(&self, command: Command) -> Result<()> {
-        // The member says why it has ended before its channel closes.
-        drop(self.member.commands.send(command).await);
-        Ok(())
+        self.member.tell(Command::Commit { losses: self.losses, commits }).await;
     }
 
     /// Stops reading a partition; returns its last commit.
@@ -415,14 +443,19 @@ impl Runtime {
         }
     }
 
-    fn tell_assignment(&self) {
-        let mut assignment: Vec<_> = self.by_name.keys().cloned().collect();
-        assignment.sort_unstable();
-        self.assignment.send_if_modified(|told| {
-            let is_changed = *told != assignment;
-            *told = assignment;
-            is_changed
+    /// Puts its partitions in the place of those that it told of before.
+    fn tell_assignment(&mut self) {
+        let mut assigned: Vec<_> = self.by_name.keys().cloned().collect();
+        assigned.sort_unstable();
+        if assigned == self.told {
+            return;
+        }
+        self.assignment.send_modify(|all| {
+            all.retain(|partition| self.told.binary_search(partition).is_err());
+            all.extend_from_slice(&assigned);
+            all.sort_unstable();
         });
+        self.told = assigned;
     }
 }
 

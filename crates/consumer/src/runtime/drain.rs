@@ -6,7 +6,6 @@ use std::time::Duration;
 use moldau_client::TopicPartition;
 
 use super::{Runtime, Stage};
-use crate::Result;
 use crate::member::{Command, Commits};
 use crate::scheduler::PartitionId;
 
@@ -58,9 +57,9 @@ impl Runtime {
     }
 
     /// Gives back what is drained, or is not drained in time.
-    pub(super) async fn end_drains(&mut self) -> Result<()> {
+    pub(super) async fn end_drains(&mut self) {
         if self.drains.is_empty() {
-            return Ok(());
+            return;
         }
         let now = self.services.clock.now();
         let scheduler = &self.scheduler;
@@ -76,14 +75,13 @@ impl Runtime {
             match purpose {
                 Purpose::Revocation => {
                     let losses = self.losses;
-                    self.tell(Command::GiveUp { losses, commits, partitions }).await?;
+                    self.member.tell(Command::GiveUp { losses, commits, partitions }).await;
                 }
                 Purpose::Shutdown => {
                     self.stage = Stage::Leaving;
-                    self.tell(Command::Leave { losses: self.losses, commits }).await?;
+                    self.member.tell(Command::Leave { losses: self.losses, commits }).await;
                 }
             }
         }
-        Ok(())
     }
 }
