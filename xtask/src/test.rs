@@ -96,7 +96,7 @@ const FULL_STEPS: [Step; 4] = [
 
 /// The programs of the conformance crate, with their arguments; the longest come first, so that
 /// the last does not run alone for long.
-const PROGRAMS: [(&str, &str, &[&str]); 12] = [
+const PROGRAMS: [(&str, &str, &[&str]); 13] = [
     ("client matrix", "moldau-conformance", &[]),
     ("broker outages", "moldau-outages", &[]),
     ("Kroxylicious", "moldau-interop", &[]),
@@ -109,6 +109,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 12] = [
     ("reloads", "moldau-reloads", &["--rate", "1000"]),
     ("odd produces", "moldau-odd-produces", &[]),
     ("differences from Kafka", "moldau-differential", &[]),
+    ("metrics of clients", "moldau-telemetry", &[]),
     ("crowd", "moldau-crowd", &[]),
 ];
 

@@ -35,6 +35,7 @@ impl ConfigType {
 /// Kafka's numbers of sources: the topic or group itself, what clients gave the broker and all
 /// brokers, the broker's configuration file, the built-in default.
 pub(crate) const SOURCE_TOPIC: i8 = 1;
+pub(crate) const SOURCE_CLIENT_METRICS: i8 = 7;
 pub(crate) const SOURCE_GROUP: i8 = 8;
 const SOURCE_DYNAMIC_BROKER: i8 = 2;
 const SOURCE_DYNAMIC_DEFAULT_BROKER: i8 = 3;
@@ -116,6 +117,7 @@ impl Config {
             int("quota.window.num", self.quota_window.num),
             int("quota.window.size.seconds", self.quota_window.size_seconds),
             int("socket.request.max.bytes", self.request_bytes_max),
+            int("telemetry.max.bytes", self.telemetry.bytes_max),
             int("transaction.max.timeout.ms", self.transactions.timeout_ms_max),
             int("transactional.id.expiration.ms", self.transactions.id_expiration_ms),
         ]

@@ -1,7 +1,7 @@
 //! A request on its way through a handler: where it came from, what the handler makes of it, and
 //! the bytes of the answer.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use moldau_net::{MemoryAccount, Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
+use moldau_protocol::messages::ApiVersionsRequest;
 use moldau_protocol::{ApiKey, ErrorCode, Message};
 use moldau_storage::{Admission, Lsn, WaitDurable};
 use tokio::runtime::Handle;
@@ -48,6 +49,8 @@ pub(crate) struct Call<'a> {
     pub(crate) listener: &'a ListenerConfig,
     /// Quotas of the client.
     pub(crate) client: &'a Rc<QuotaClient>,
+    /// What the client runs on.
+    pub(crate) software: &'a RefCell<Software>,
     /// For how long what the request did throttles the client.
     pub(crate) throttle_ms: Cell<i32>,
     /// What the client may do.
@@ -61,6 +64,31 @@ pub(crate) struct Call<'a> {
     pub(crate) memory: &'a MemoryAccount,
     /// The connection itself.
     pub(crate) connection: ConnectionId,
+}
+
+/// The software of a client (KIP-511).
+#[derive(Clone, Debug)]
+pub(crate) struct Software {
+    pub(crate) name: Box<str>,
+    pub(crate) version: Box<str>,
+}
+
+impl Software {
+    /// What a request for versions says of it.
+    pub(crate) fn of(request: &ApiVersionsRequest, version: i16) -> Option<Self> {
+        let is_named = !request.client_software_name.is_empty() && request.names_software(version);
+        is_named.then(|| Self {
+            name: request.client_software_name.as_str().into(),
+            version: request.client_software_version.as_str().into(),
+        })
+    }
+}
+
+/// Kafka's words for what is not known.
+impl Default for Software {
+    fn default() -> Self {
+        Self { name: "unknown".into(), version: "unknown".into() }
+    }
 }
 
 /// Where clients reach the broker.

@@ -143,6 +143,7 @@ impl Topics {
             | MetadataRecord::Share(_)
             | MetadataRecord::AclsChanged { .. }
             | MetadataRecord::ClientQuotasChanged(_)
+            | MetadataRecord::ClientMetricsConfigured { .. }
             | MetadataRecord::ScramCredentialsChanged(_) => {}
         }
         Ok(())

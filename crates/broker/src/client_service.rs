@@ -1,5 +1,6 @@
 //! One connection: TLS and SASL before the first request, then each frame on its way to `dispatch`.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -24,7 +25,7 @@ use moldau_storage::{Admission, Admit};
 use tokio::net::TcpStream;
 
 use crate::authorizer::Subject;
-use crate::call::{Later, Served, encode_or_close};
+use crate::call::{Later, Served, Software, encode_or_close};
 use crate::clock::wall_clock_ms;
 use crate::config::{ListenerConfig, SaslListener};
 use crate::dispatch::{self, CallSite};
@@ -169,6 +170,7 @@ pub(crate) struct ClientService {
     sasl: Option<SaslSession>,
     /// Quotas of the client.
     client: Rc<QuotaClient>,
+    software: RefCell<Software>,
     /// What the client may do; `None` for everything, once it is authenticated.
     access: Option<Rc<Access>>,
     peer: SocketAddr,
@@ -206,8 +208,19 @@ impl ClientService {
         let connection = entrance.state.share_sessions.connect();
         let quotas = Arc::clone(&entrance.state.quotas);
         let client = Rc::new(QuotaClient::new(quotas, principal.name()));
-        let (entrance, admission) = (Arc::clone(entrance), AdmissionState::Idle);
-        Self { entrance, terms, sasl, client, access, peer, local, admission, memory, connection }
+        Self {
+            entrance: Arc::clone(entrance),
+            terms,
+            sasl,
+            client,
+            software: RefCell::default(),
+            access,
+            peer,
+            local,
+            admission: AdmissionState::Idle,
+            memory,
+            connection,
+        }
     }
 
     /// Answers what belongs to SASL and refuses what has to wait for it; `None` for a request that
@@ -363,6 +376,7 @@ impl Service for ClientService {
             local: self.local,
             listener: &self.terms.listener,
             client: &self.client,
+            software: &self.software,
             access: self.access.as_ref(),
             now_ms: wall_clock_ms(),
             admission,

@@ -23,6 +23,7 @@ use moldau_storage::{Durability, Options};
 use crate::loggers::Loggers;
 use crate::memory_plan::MemoryPlan;
 use crate::quota_entity::QuotaWindow;
+use crate::telemetry::TelemetrySettings;
 use crate::topic_config::TopicDefaults;
 
 /// How long a request that has no timeout of its own waits for its record to be durable: Kafka's
@@ -92,6 +93,8 @@ pub struct Config {
     pub transactions: TransactionSettings,
     /// Over which time the rates of clients with a quota are measured.
     pub quota_window: QuotaWindow,
+    /// Metrics that clients push.
+    pub telemetry: TelemetrySettings,
     /// Largest request (Kafka: `socket.request.max.bytes`).
     pub request_bytes_max: usize,
     /// Time after which an idle connection is closed (Kafka: `connections.max.idle.ms`).

@@ -3,7 +3,7 @@
 //!
 //! A handler can only ask for rights of its row. A row without any is an API that everyone may use.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use moldau_storage::Admission;
 
 use crate::api;
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, Served, answer, encoded};
+use crate::call::{Call, Outcome, Served, Software, answer, encoded};
 use crate::config::ListenerConfig;
 use crate::quotas::QuotaClient;
 use crate::rights::{Access, Right, Rights};
@@ -162,6 +162,10 @@ static APIS: &[Api] = apis! {
         typed!(ConsumerGroupHeartbeatRequest, api::consumer_groups::heartbeat);
     ConsumerGroupDescribe 0..=1 [Group Describe, Topic Describe]
         typed!(ConsumerGroupDescribeRequest, api::consumer_groups::describe);
+    GetTelemetrySubscriptions 0..=0 []
+        typed!(GetTelemetrySubscriptionsRequest, api::telemetry::get_subscriptions);
+    PushTelemetry 0..=0 []
+        typed!(PushTelemetryRequest, api::telemetry::push);
     ListConfigResources 0..=1 [Cluster DescribeConfigs]
         typed!(ListConfigResourcesRequest, api::list_config_resources::handle);
     DescribeTopicPartitions 0..=0 [Topic Describe]
@@ -198,6 +202,9 @@ pub(crate) fn declared_rights() -> impl Iterator<Item = (ApiKey, &'static [Right
 }
 
 fn api_versions(call: &Call<'_>, request: ApiVersionsRequest) -> Outcome<ApiVersionsResponse> {
+    if let Some(software) = Software::of(&request, call.version) {
+        call.software.replace(software);
+    }
     let here = &call.state.cluster_id;
     Outcome::Now(api::api_versions::respond(&request, call.version, here, served_versions()))
 }
@@ -232,6 +239,7 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         local: site.local,
         listener: site.listener,
         client: site.client,
+        software: site.software,
         throttle_ms: Cell::new(0),
         rights: Rights::new(site.access, api.rights),
         now_ms: site.now_ms,
@@ -251,6 +259,8 @@ pub(crate) struct CallSite<'a> {
     pub(crate) local: SocketAddr,
     pub(crate) listener: &'a ListenerConfig,
     pub(crate) client: &'a Rc<QuotaClient>,
+    /// What the client runs on, once it has said it.
+    pub(crate) software: &'a RefCell<Software>,
     /// `None` where the client may do everything.
     pub(crate) access: Option<&'a Rc<Access>>,
     pub(crate) now_ms: i64,

@@ -14,6 +14,7 @@
 //! | `authorizer`, `rights` | who may do what: the rules, and what a connection remembers of them |
 //! | `security`, `scram_credentials` | ACLs and credentials of users, and their journal records |
 //! | `quotas`, `throttle` | quotas of clients and their journal records; who exceeds one |
+//! | `telemetry` | metrics that clients push |
 //! | `metadata_record` | what the broker writes into the journal beside the data |
 //! | `fetch_session` | incremental fetch sessions |
 //! | `group_service` | the group coordinator, its journal records and its timer |
@@ -64,6 +65,7 @@ mod server;
 mod share_service;
 mod share_session;
 mod state;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod throttle;
@@ -89,4 +91,5 @@ pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
 pub use quota_entity::QuotaWindow;
 pub use repair::Repair;
 pub use server::Broker;
+pub use telemetry::TelemetrySettings;
 pub use topic_config::TopicDefaults;

@@ -18,6 +18,7 @@
 //!                      exists u8, value f64 where it exists) each
 //!                      name = 0 none | 1 default | 2 and str16
 //! 12 defaults changed  source u8 (0 this broker, 1 all brokers) | configs   (the whole set)
+//! 13 client metrics    name str16 | configs            (the whole set; none: removed)
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
 //! acls = count u32, then (resource type u8, pattern type u8, name str16, principal str16,
 //!        host str16, operation u8, permission u8) each, in Kafka's numbers; bytes16 as str16
@@ -65,6 +66,8 @@ pub(crate) enum MetadataRecord {
     Share(Vec<u8>),
     /// Quotas of clients that exist from here on, and those that do no longer.
     ClientQuotasChanged(Vec<QuotaChange>),
+    /// The client metrics resource of this name sets exactly these configurations.
+    ClientMetricsConfigured { name: String, configs: TopicOverrides },
     /// Clients gave topics exactly these defaults, under broker-level names.
     DefaultsChanged { source: DefaultSource, values: TopicOverrides },
 }
@@ -132,6 +135,11 @@ impl MetadataRecord {
                 out.extend_from_slice(&[12, 0, source]);
                 put_overrides(&mut out, values);
             }
+            Self::ClientMetricsConfigured { name, configs } => {
+                out.extend_from_slice(&[13, 0]);
+                put_string(&mut out, name);
+                put_overrides(&mut out, configs);
+            }
         }
         out
     }
@@ -173,6 +181,10 @@ impl MetadataRecord {
                     [other] => return Err(format!("{other} is no source of defaults")),
                 },
                 values: fields.overrides()?,
+            },
+            13 => Self::ClientMetricsConfigured {
+                name: fields.string()?,
+                configs: fields.overrides()?,
             },
             other => return Err(format!("metadata record of unknown kind {other}")),
         };

@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use crate::clock::wall_clock_ms;
 use crate::state::State;
 
 /// Everything in the OpenMetrics text format.
@@ -22,12 +23,29 @@ pub(crate) fn open_metrics(
     state: &Arc<State>,
     net: &Arc<moldau_net::Metrics>,
 ) -> Result<String, fmt::Error> {
-    let mut registry = Registry::with_prefix("moldau");
+    let mut registry = Registry::default();
     registry
+        .sub_registry_with_prefix("moldau")
         .register_collector(Box::new(Reading { state: Arc::clone(state), net: Arc::clone(net) }));
+    registry.register_collector(Box::new(Pushed(Arc::clone(state))));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
+}
+
+/// What clients pushed, under the names that they gave it.
+struct Pushed(Arc<State>);
+
+impl fmt::Debug for Pushed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Pushed")
+    }
+}
+
+impl Collector for Pushed {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.0.telemetry.encode(&mut encoder, wall_clock_ms())
+    }
 }
 
 /// Reads every counter when the page is asked for.
@@ -174,6 +192,8 @@ impl Reading {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let own = &self.state.counters;
         let journal = self.state.storage.metrics();
+        let telemetry = &self.state.telemetry;
+        let (_, dropped) = telemetry.series();
         vec![
             ("produced_bytes", "Bytes of record batches appended", read(&own.produced_bytes)),
             ("produced_records", "Records appended", read(&own.produced_records)),
@@ -216,6 +236,29 @@ impl Reading {
             ("denials", "Operations denied by access control", read(&self.state.security.denials)),
             ("compacted_logs", "Compaction runs of a log", read(&own.compacted_logs)),
             ("compacted_records", "Records removed by compaction", read(&own.compacted_records)),
+            ("telemetry_pushes", "Pushes of metrics accepted", read(&telemetry.pushes)),
+            (
+                "telemetry_throttles",
+                "Requests for metrics before their interval had passed",
+                read(&telemetry.throttles),
+            ),
+            (
+                "telemetry_unknown_subscriptions",
+                "Pushes for a subscription that has changed",
+                read(&telemetry.unknown_subscriptions),
+            ),
+            ("telemetry_errors", "Pushes that could not be read", read(&telemetry.errors)),
+            ("telemetry_series_dropped", "Pushed values not shown", dropped),
+            (
+                "telemetry_sent",
+                "Pushes that the collector received",
+                read(&telemetry.forwarder.sent),
+            ),
+            (
+                "telemetry_send_failures",
+                "Pushes that the collector did not receive",
+                read(&telemetry.forwarder.dropped),
+            ),
             ("reloads", "Configurations reloaded", read(&own.reloads)),
             ("reload_failures", "Configuration reloads refused", read(&own.reload_failures)),
         ]
@@ -246,6 +289,12 @@ impl Reading {
                 signed(self.state.quotas.meters()),
             ),
             ("fetch_sessions", "Incremental fetch sessions", signed(self.state.sessions.len())),
+            (
+                "telemetry_instances",
+                "Clients with a telemetry subscription",
+                signed(self.state.telemetry.instances()),
+            ),
+            ("telemetry_series", "Pushed values shown", signed(self.state.telemetry.series().0)),
             ("topics", "Topics", signed(topics.len())),
             ("partitions", "Partitions of all topics", partitions),
             ("tail_cache_bytes", "Memory used by recent batches", signed(tail)),

@@ -188,6 +188,10 @@ impl Broker {
         handle.spawn_on_blocking(0, "the timer of compaction", move || async move {
             compaction::run(&state).await;
         })?;
+        let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "the way of metrics to the collector", move || async move {
+            state.telemetry.forwarder.run().await;
+        })?;
         Ok(())
     }
 }

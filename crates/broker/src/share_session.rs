@@ -41,7 +41,7 @@ impl ShareMember {
 }
 
 /// One connection of the broker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionId(u64);
 
 #[derive(Debug)]

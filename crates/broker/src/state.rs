@@ -25,6 +25,7 @@ use crate::quotas::ClientQuotas;
 use crate::security::Security;
 use crate::share_service::{self, ShareService};
 use crate::share_session::{ConnectionId, ShareMember, ShareSessions, TopicPartition};
+use crate::telemetry::Telemetry;
 use crate::transaction_service::{Stores, TransactionService};
 
 /// Topics, groups, sessions and the journal of one broker.
@@ -43,6 +44,7 @@ pub(crate) struct State {
     pub(crate) share_sessions: ShareSessions,
     pub(crate) security: Arc<Security>,
     pub(crate) quotas: Arc<ClientQuotas>,
+    pub(crate) telemetry: Telemetry,
     pub(crate) partition_runs: PartitionRuns,
     pub(crate) counters: Counters,
     /// Those who check and pack batches that a network thread has no time for, one per core.
@@ -69,6 +71,7 @@ pub(crate) struct Restored {
     pub(crate) shares: Shares,
     pub(crate) security: Security,
     pub(crate) quotas: ClientQuotas,
+    pub(crate) telemetry: Telemetry,
     pub(crate) producer_ids: ProducerIds,
 }
 
@@ -92,6 +95,7 @@ impl Restored {
             groups: Groups::new(groups, fastrand::u64(..), now_ms),
             security: Security::new(config),
             quotas: ClientQuotas::new(config.quota_window),
+            telemetry: Telemetry::new(&config.telemetry),
             producer_ids: ProducerIds::default(),
         }
     }
@@ -130,6 +134,9 @@ impl Restored {
             MetadataRecord::ClientQuotasChanged(changes) => {
                 self.quotas.replay(changes);
                 Ok(())
+            }
+            MetadataRecord::ClientMetricsConfigured { name, configs } => {
+                self.telemetry.replay(name, configs)
             }
             record @ (MetadataRecord::AclsChanged { .. }
             | MetadataRecord::ScramCredentialsChanged(_)) => {
@@ -188,6 +195,7 @@ impl State {
             share_sessions: ShareSessions::default(),
             security: Arc::new(restored.security),
             quotas: Arc::new(restored.quotas),
+            telemetry: restored.telemetry,
             partition_runs: PartitionRuns::default(),
             counters: Counters::default(),
             workers: Arc::new(Semaphore::new(cores())),
@@ -298,13 +306,16 @@ impl State {
                     self.shares.with_snapshot(|shares| {
                         self.security.with_snapshot(|security| {
                             self.quotas.with_snapshot(|quotas| {
-                                let producer_ids = lock(&self.producer_ids);
-                                let block = producer_ids.ids.snapshot().map(block_record);
-                                writer.begin();
-                                let records = topics.into_iter().chain(groups).chain(shares);
-                                let records = records.chain(security).chain(quotas).chain(block);
-                                let records = records.chain(transactions);
-                                records.for_each(|record| writer.metadata(&record.encode()));
+                                self.telemetry.with_snapshot(|telemetry| {
+                                    let producer_ids = lock(&self.producer_ids);
+                                    let block = producer_ids.ids.snapshot().map(block_record);
+                                    writer.begin();
+                                    let records = topics.into_iter().chain(groups).chain(shares);
+                                    let records = records.chain(security).chain(quotas);
+                                    let records = records.chain(telemetry).chain(block);
+                                    let records = records.chain(transactions);
+                                    records.for_each(|record| writer.metadata(&record.encode()));
+                                });
                             });
                         });
                     });
@@ -316,6 +327,7 @@ impl State {
     /// Ends the share sessions of a connection. Records that their members hold are available
     /// again.
     pub(crate) fn disconnected(&self, connection: ConnectionId) {
+        self.telemetry.disconnected(connection);
         for (member, partitions) in self.share_sessions.disconnected(connection) {
             if let Err(refusal) = self.release(&member, partitions) {
                 let problem = refusal.message;

@@ -32,6 +32,7 @@ mod share_deliveries;
 mod share_groups;
 mod space;
 mod streams_groups;
+mod telemetry;
 mod topics;
 mod transactions;
 mod versions;

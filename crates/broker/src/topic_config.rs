@@ -14,7 +14,7 @@ mod value;
 pub(crate) use defaults::DefaultSource;
 pub use defaults::TopicDefaults;
 pub(crate) use keys::{TOPIC_KEYS, TopicKey};
-pub(crate) use value::{list, shown};
+pub(crate) use value::{VALUE_BYTES_MAX, list, shown};
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -73,8 +73,8 @@ impl TopicKey {
     /// What the key accepts, without its name.
     fn check(&self, text: &str) -> Result<String, String> {
         let canonical = self.form.canonical(text)?;
-        if canonical.len() > value::VALUE_BYTES_MAX {
-            return Err(format!("longer than {} bytes", value::VALUE_BYTES_MAX));
+        if canonical.len() > VALUE_BYTES_MAX {
+            return Err(format!("longer than {} bytes", VALUE_BYTES_MAX));
         }
         match self.default_only {
             Some(reason) if canonical != self.default => Err(reason.to_owned()),

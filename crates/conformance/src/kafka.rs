@@ -146,7 +146,9 @@ fn start_node(peers: &Peers, directory: &Path, node: u16) -> Result<Process> {
         .args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
         .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         .arg("-Dorg.slf4j.simpleLogger.log.kafka.server=info")
-        .args(["-cp", &peers.kafka_classpath()?, "kafka.Kafka"])
+        .arg("-cp")
+        .arg(format!("{}:{}", peers.kafka_classpath()?, peers.java_classes().display()))
+        .arg("kafka.Kafka")
         .arg(directory.join(&name).join("server.properties"));
     Process::spawn(command, &name, directory)
 }

@@ -7,7 +7,7 @@
 //! every API to Apache Kafka and to our broker, `moldau-outages` a Kafka behind the proxy whose
 //! brokers are killed, `moldau-history` Java clients under faults whose history is judged,
 //! `moldau-tenants` tenants of one Kafka, `moldau-reloads` clients during reloads, `moldau-crowd`
-//! clients among many others and hostile ones, `moldau-interop` Kroxylicious, `moldau-reports` a
+//! clients among many others and hostile ones, `moldau-telemetry` clients that push their metrics, `moldau-interop` Kroxylicious, `moldau-reports` a
 //! browser; `cargo xtask test` calls all of them. `moldau-memory` runs servers with little memory,
 //! by hand.
 //!
@@ -34,6 +34,7 @@
 //! - [`reports`]: the laboratory's reports, opened in a browser;
 //! - [`security`]: clients with credentials, right and wrong;
 //! - [`tenants`]: tenants of one Apache Kafka who have the same names;
+//! - [`telemetry`]: metrics of real clients, in `/metrics` and at a collector;
 //! - [`steady`]: a client that writes at a rate and reads it;
 //! - [`crowd`]: a steady client among many idle ones and hostile ones;
 //! - [`memory`]: a steady client among connections that take all the memory that they can get;
@@ -69,6 +70,7 @@ pub mod reports;
 pub mod security;
 pub mod steady;
 pub mod target;
+pub mod telemetry;
 pub mod tenants;
 pub mod tools;
 pub mod vault;

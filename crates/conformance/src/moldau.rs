@@ -167,6 +167,11 @@ allow.everyone.if.no.acl.found: true
         &self.bootstrap
     }
 
+    /// The page of metrics.
+    pub fn metrics(&self) -> Result<String> {
+        http::page(self.admin, "/metrics")
+    }
+
     /// The value of a metric without labels, or of the one whose labels are in `name`.
     pub fn metric(&self, name: &str) -> Result<u64> {
         let page = http::page(self.admin, "/metrics")?;

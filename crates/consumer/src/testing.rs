@@ -34,8 +34,8 @@ use std::thread;
 use std::time::Duration;
 
 use moldau_broker::{
-    Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow, TopicDefaults,
-    TransactionSettings, Unpacking,
+    Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow, TelemetrySettings,
+    TopicDefaults, TransactionSettings, Unpacking,
 };
 use moldau_client::{
     Admin, Cluster, ClusterOptions, Delivery, Fetcher, FetcherOptions, GroupProtocol,
@@ -257,6 +257,7 @@ fn config(dir: &TempDir) -> Config {
         unpacking: Unpacking::Always,
         transactions: TransactionSettings::default(),
         quota_window: QuotaWindow::default(),
+        telemetry: TelemetrySettings::default(),
         request_bytes_max: 16 << 20,
         connections_max_idle: Duration::from_mins(10),
         log_retention_check_interval: Duration::from_mins(5),

@@ -13,7 +13,7 @@ mod classic;
 mod commits;
 mod heartbeat;
 mod leaving;
-mod pattern;
+pub(crate) mod pattern;
 mod reconcile;
 mod stored;
 

@@ -92,6 +92,7 @@ pub use config::{
     MEMBER_METADATA_BYTES_MAX, MigrationPolicy, NAME_BYTES_MAX, OFFSETS_PER_GROUP_MAX,
     PENDING_MEMBERS_MAX, PROTOCOLS_MAX, RECORD_BYTES_MAX, SUBSCRIPTION_BYTES_MAX,
 };
+pub use consumer::pattern::compile as compile_pattern;
 pub use consumer_member::{
     ClassicMember, ConsumerMember, MemberState, OwnedPartitions, Partitions,
 };

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use crate::stream::Stream;
 use crate::tls::ClientTls;
 
-/// An address that gives or takes JSON.
+/// An address of an HTTP server.
 pub struct HttpUrl {
     uri: Uri,
     host: String,
@@ -62,14 +62,18 @@ impl HttpUrl {
         self.send(request.map_err(|error| error.to_string())?).await
     }
 
-    /// Gives the address a body of JSON, within ten seconds.
+    /// Gives the address a body of this type, within ten seconds.
     ///
     /// # Errors
     /// Why it was not taken.
-    pub async fn post(&self, body: String) -> Result<(), String> {
+    pub async fn post(
+        &self,
+        content_type: &'static str,
+        body: impl Into<Bytes>,
+    ) -> Result<(), String> {
         let request = Request::post(self.path())
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(Bytes::from(body));
+            .header(CONTENT_TYPE, HeaderValue::from_static(content_type))
+            .body(body.into());
         self.send(request.map_err(|error| error.to_string())?).await.map(drop)
     }
 
@@ -81,7 +85,9 @@ impl HttpUrl {
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
         let authority = HeaderValue::from_str(authority).map_err(|error| error.to_string())?;
         request.headers_mut().insert(HOST, authority);
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let accepted = request.headers().get(CONTENT_TYPE).cloned();
+        let accepted = accepted.unwrap_or(HeaderValue::from_static("application/json"));
+        request.headers_mut().insert(ACCEPT, accepted);
         let to = HttpTarget { host: &self.host, port: self.port, tls: self.tls.as_deref() };
         let answer = tokio::time::timeout(TIMEOUT, to.exchange(request, ANSWER_BYTES_MAX));
         let answer = answer.await.map_err(|_| "no response in time".to_owned())??;

@@ -156,7 +156,7 @@ impl Tracer {
         let Some(Traces { collector, service_name, .. }) = traces else {
             return add(&self.metrics.spans_dropped, count);
         };
-        match collector.post(message(&service_name, spans).to_string()).await {
+        match collector.post("application/json", message(&service_name, spans).to_string()).await {
             Ok(()) => add(&self.metrics.spans_sent, count),
             Err(error) => {
                 add(&self.metrics.spans_dropped, count);

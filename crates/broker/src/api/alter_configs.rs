@@ -1,4 +1,5 @@
-//! AlterConfigs, versions 0-2 (KIP-133), of topics, groups and brokers.
+//! AlterConfigs, versions 0-2 (KIP-133), of topics, groups, client metrics and
+//! brokers.
 //!
 //! The configuration of the request replaces all that clients gave the resource before. Kafka's own
 //! clients and tools use IncrementalAlterConfigs; KafkaJS and older clients know this one only.
@@ -10,7 +11,9 @@ use moldau_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use moldau_storage::Lsn;
 
 use crate::api::broker_configs;
-use crate::api::describe_configs::{RESOURCE_BROKER, RESOURCE_GROUP, authorize};
+use crate::api::describe_configs::{
+    RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP, authorize,
+};
 use crate::api::incremental_alter_configs::{
     check_distinct, configure_group, set_of_group, topic_name,
 };
@@ -68,6 +71,20 @@ fn replace(
         let configs = resource.configs.iter();
         let configs = configs.map(|config| (config.name.as_str(), config.value.as_deref()));
         return broker_configs::replace(call, &resource.resource_name, configs, validate_only);
+    }
+    if resource.resource_type == RESOURCE_CLIENT_METRICS {
+        let (telemetry, name) = (&call.state.telemetry, &resource.resource_name);
+        return telemetry.configure(&call.state.storage, name, validate_only, |overrides| {
+            overrides.clear();
+            for config in &resource.configs {
+                let absent = || format!("{} has no value", shown(&config.name));
+                let value = config.value.clone();
+                let value =
+                    value.ok_or_else(|| Refusal::new(ErrorCode::InvalidRequest, absent()))?;
+                overrides.insert(config.name.clone(), value);
+            }
+            Ok(())
+        });
     }
     let name = topic_name(resource.resource_type, &resource.resource_name)?;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {

@@ -2,8 +2,8 @@
 //!
 //! A topic shows every key of Kafka; its documentation says what the key does here, and whether it
 //! is stored only or not supported. Sources are the topic, the defaults for all topics, and the
-//! built-in default. [`broker_configs`] describes brokers and loggers. There are no client metrics
-//! with a configuration. A group need not exist to have one.
+//! built-in default. [`broker_configs`] describes brokers and loggers. A group and a client metrics
+//! resource need not exist to have one.
 
 use std::collections::HashSet;
 
@@ -18,14 +18,16 @@ use moldau_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse}
 use crate::api::broker_configs;
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::broker_configs::{
-    ConfigType, SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_STATIC_BROKER, SOURCE_TOPIC, code_of,
+    ConfigType, SOURCE_CLIENT_METRICS, SOURCE_DEFAULT, SOURCE_GROUP, SOURCE_STATIC_BROKER,
+    SOURCE_TOPIC, code_of,
 };
 use crate::call::{Call, Outcome};
 use crate::catalog::{self, Topic};
 use crate::config::GroupSettings;
 use crate::error::{Refusal, denied};
 use crate::rights::Rights;
-use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicKey};
+use crate::telemetry::{self, SUBSCRIPTION_KEYS, SubscriptionKey};
+use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicKey, TopicOverrides};
 use crate::topic_names;
 
 /// Kafka's numbers of resource types.
@@ -121,6 +123,12 @@ fn describe(
             let keys = GROUP_KEYS.iter().filter(|key| wanted(key.name));
             Ok(keys.map(|key| of_group(config, &overrides, key, request)).collect())
         }
+        RESOURCE_CLIENT_METRICS => {
+            telemetry::check_name(name)?;
+            let configs = call.state.telemetry.view(|all| all.configs(name));
+            let keys = SUBSCRIPTION_KEYS.iter().filter(|key| wanted(key.name));
+            Ok(keys.map(|key| of_client_metrics(&configs, key, request)).collect())
+        }
         RESOURCE_BROKER | RESOURCE_BROKER_LOGGER => {
             let mut configs = match resource.resource_type {
                 RESOURCE_BROKER => broker_configs::describe(call.state, name, request)?,
@@ -173,6 +181,24 @@ fn of_group(
             GroupKeyType::Int => ConfigType::Int.code(),
             GroupKeyType::List => ConfigType::List.code(),
         },
+        documentation: request.include_documentation.then(|| key.documentation.to_owned()),
+        ..DescribeConfigsResourceResult::default()
+    }
+}
+
+/// As in Kafka, there are no synonyms.
+fn of_client_metrics(
+    configs: &TopicOverrides,
+    key: &SubscriptionKey,
+    request: &DescribeConfigsRequest,
+) -> DescribeConfigsResourceResult {
+    let own = configs.get(key.name).map(|value| (value.as_str(), SOURCE_CLIENT_METRICS));
+    let (value, source) = own.unwrap_or((key.default, SOURCE_DEFAULT));
+    DescribeConfigsResourceResult {
+        name: key.name.to_owned(),
+        value: Some(value.to_owned()),
+        config_source: source,
+        config_type: key.config_type.code(),
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
         ..DescribeConfigsResourceResult::default()
     }

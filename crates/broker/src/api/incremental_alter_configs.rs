@@ -1,4 +1,5 @@
-//! IncrementalAlterConfigs, versions 0-1 (KIP-339), of topics, groups, brokers and loggers.
+//! IncrementalAlterConfigs, versions 0-1 (KIP-339), of topics, groups, client metrics, brokers and
+//! loggers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,8 +14,8 @@ use moldau_storage::Lsn;
 
 use crate::api::broker_configs::{self, Operation};
 use crate::api::describe_configs::{
-    RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_GROUP, RESOURCE_TOPIC, authorize,
-    no_default_group,
+    RESOURCE_BROKER, RESOURCE_BROKER_LOGGER, RESOURCE_CLIENT_METRICS, RESOURCE_GROUP,
+    RESOURCE_TOPIC, authorize, no_default_group,
 };
 use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
@@ -83,6 +84,12 @@ fn alter(
             let name = &resource.resource_name;
             return broker_configs::alter(call, name, &resource.configs, validate_only);
         }
+        RESOURCE_CLIENT_METRICS => {
+            let (telemetry, name) = (&call.state.telemetry, &resource.resource_name);
+            return telemetry.configure(&call.state.storage, name, validate_only, |overrides| {
+                resource.configs.iter().try_for_each(|it| apply_to_client_metrics(overrides, it))
+            });
+        }
         RESOURCE_BROKER_LOGGER => {
             let name = &resource.resource_name;
             broker_configs::alter_loggers(call, name, &resource.configs, validate_only)?;
@@ -135,6 +142,28 @@ fn apply_to_group(
             Err(Refusal::new(ErrorCode::InvalidConfig, message))
         }
     }
+}
+
+/// Applies one operation; the values are checked together. As in Kafka, no key is a list here.
+fn apply_to_client_metrics(
+    overrides: &mut TopicOverrides,
+    config: &AlterableConfig,
+) -> Result<(), Refusal> {
+    let name = &config.name;
+    let operation = Operation::of(config.config_operation)?;
+    if operation == Operation::Delete {
+        overrides.remove(name);
+        return Ok(());
+    }
+    if operation != Operation::Set {
+        let message = "lists of client metrics cannot be appended to";
+        return Err(Refusal::new(ErrorCode::InvalidConfig, message));
+    }
+    let value = config.value.clone().ok_or_else(|| {
+        Refusal::new(ErrorCode::InvalidRequest, format!("{} has no value", shown(name)))
+    })?;
+    overrides.insert(name.clone(), value);
+    Ok(())
 }
 
 /// Gives a key of a group a value.

@@ -65,6 +65,9 @@ fn names(call: &Call<'_>, resource_type: i8) -> Vec<String> {
             call.state.catalog.all().iter().map(|topic| topic.name.to_string()).collect()
         }
         RESOURCE_BROKER | RESOURCE_BROKER_LOGGER => vec![NODE_ID.to_string()],
+        RESOURCE_CLIENT_METRICS => {
+            call.state.telemetry.view(|all| all.names().map(str::to_owned).collect())
+        }
         RESOURCE_GROUP => {
             call.state.groups.view(|groups| groups.configured().map(str::to_owned).collect())
         }

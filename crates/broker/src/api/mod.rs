@@ -39,6 +39,7 @@ pub(crate) mod share_group_offsets;
 pub(crate) mod share_groups;
 pub(crate) mod streams_groups;
 pub(crate) mod streams_topologies;
+pub(crate) mod telemetry;
 pub(crate) mod transactions;
 pub(crate) mod txn_offset_commit;
 pub(crate) mod write_txn_markers;

@@ -78,6 +78,8 @@ fn record() -> impl Strategy<Value = MetadataRecord> {
             let source = if is_broker { DefaultSource::Broker } else { DefaultSource::Cluster };
             MetadataRecord::DefaultsChanged { source, values }
         }),
+        (".{0,20}", overrides())
+            .prop_map(|(name, configs)| MetadataRecord::ClientMetricsConfigured { name, configs }),
     ]
 }
 
@@ -174,6 +176,15 @@ fn quotas_are_written_as_documented() {
     for nobody in [b"\x0b\0\0\0\0\x01\0\0\0\x01\0", b"\x0b\0\0\0\0\x01\x01\x01\x01\x01\0"] {
         assert!(MetadataRecord::decode(nobody).is_err());
     }
+}
+
+#[test]
+fn client_metrics_are_written_as_documented() {
+    let configs = TopicOverrides::from([("metrics".to_owned(), "*".to_owned())]);
+    let record = MetadataRecord::ClientMetricsConfigured { name: "all".to_owned(), configs };
+    let golden = b"\x0d\0\0\x03all\0\x01\0\x07metrics\0\x01*";
+    assert_eq!(record.encode(), golden);
+    assert_eq!(MetadataRecord::decode(golden), Ok(record));
 }
 
 #[test]

@@ -69,6 +69,9 @@ fn a_client_without_rights_changes_nothing() {
         ApiKey::ApiVersions,
         ApiKey::SaslHandshake,
         ApiKey::SaslAuthenticate,
+        // As in Kafka.
+        ApiKey::GetTelemetrySubscriptions,
+        ApiKey::PushTelemetry,
         // There are none.
         ApiKey::CreateDelegationToken,
         ApiKey::RenewDelegationToken,

@@ -20,6 +20,7 @@ use crate::topic_config::TopicDefaults;
 
 pub(super) const TOPIC: i8 = 2;
 pub(super) const BROKER: i8 = 4;
+const CLIENT_METRICS: i8 = 16;
 const GROUP: i8 = 32;
 
 pub(super) const SET: i8 = 0;
@@ -149,7 +150,7 @@ fn resources_without_configuration_are_refused() {
     assert_eq!(refused(TOPIC, "not a name"), ErrorCode::InvalidTopicException);
     assert_eq!(refused(BROKER, "1"), ErrorCode::InvalidRequest);
     assert_eq!(refused(GROUP, ""), ErrorCode::InvalidRequest);
-    assert_eq!(refused(16, "metrics"), ErrorCode::InvalidRequest);
+    assert_eq!(refused(CLIENT_METRICS, ""), ErrorCode::InvalidRequest);
 }
 
 #[test]

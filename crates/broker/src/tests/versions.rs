@@ -49,6 +49,7 @@ use super::requests::{fetch_topic_id, pairs, sync};
 use super::share_deliveries::ask_about_share_deliveries;
 use super::share_groups::ask_about_share_groups;
 use super::streams_groups::ask_about_streams_groups;
+use super::telemetry::ask_about_telemetry;
 use super::transactions::ask_about_transactions;
 use super::world::{NOW_MS, World, batch, code, unknown_id};
 use crate::config::NODE_ID;
@@ -151,6 +152,7 @@ pub(super) fn ask_everything(world: &World) {
     ask_about_share_groups(world);
     ask_about_share_deliveries(world, orders);
     ask_about_streams_groups(world);
+    ask_about_telemetry(world);
     ask_for_offsets(world, orders);
     ask_for_changes(world);
     ask_the_controller(world);

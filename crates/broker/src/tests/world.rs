@@ -25,6 +25,7 @@ use crate::quota_entity::QuotaWindow;
 use crate::quotas::QuotaClient;
 use crate::rights::Access;
 use crate::state::{Restored, State};
+use crate::telemetry::TelemetrySettings;
 use crate::topic_config::TopicDefaults;
 
 /// The time at which every request arrives.
@@ -216,6 +217,7 @@ impl World {
             local: SocketAddr::from(([127, 0, 0, 1], 9_092)),
             listener: &self.state.config.listeners[0],
             client,
+            software: &RefCell::default(),
             access: access.as_ref(),
             now_ms,
             admission: self.state.storage.admit(frame.len()),
@@ -277,6 +279,7 @@ pub(super) fn config(data_dir: &Path) -> Config {
         unpacking: Unpacking::Always,
         transactions: TransactionSettings::default(),
         quota_window: QuotaWindow::default(),
+        telemetry: TelemetrySettings::default(),
         request_bytes_max: 100 << 20,
         connections_max_idle: Duration::from_mins(10),
         log_retention_check_interval: Duration::from_secs(30),

@@ -68,11 +68,6 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
          not. `kafka-streams-groups --describe` shows the topology without its processors",
     ),
     (
-        &[ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry],
-        "metrics of clients (KIP-714)",
-        "clients push no metrics and go on",
-    ),
-    (
         &[ApiKey::AlterReplicaLogDirs],
         "several directories",
         "`kafka-reassign-partitions.sh` fails with `UnsupportedVersionException` if its plan names \
@@ -162,12 +157,11 @@ fn reasons(api: Option<ApiKey>, differences: &[Difference]) -> String {
 mod tests {
     use super::*;
 
-    /// Both servers have Produce and Heartbeat, of which one was asked; Kafka has PushTelemetry
-    /// too.
+    /// Both servers have Produce and Heartbeat, of which one was asked; Kafka has AddRaftVoter too.
     fn sample() -> String {
         let row = |api: ApiKey, max: i16| (api.key(), VersionRange::new(0, max));
         let kafka =
-            [row(ApiKey::Produce, 13), row(ApiKey::Heartbeat, 4), row(ApiKey::PushTelemetry, 0)];
+            [row(ApiKey::Produce, 13), row(ApiKey::Heartbeat, 4), row(ApiKey::AddRaftVoter, 0)];
         let ours = [row(ApiKey::Produce, 12), row(ApiKey::Heartbeat, 4)];
         let difference = Difference {
             api: ApiKey::Produce,
@@ -186,7 +180,7 @@ mod tests {
         let rows = [
             "| Produce | 0 | 0-13 | 0-12 | fewer versions | it is a test |",
             "| Heartbeat | 12 | 0-4 | 0-4 | same, not compared |  |",
-            "| PushTelemetry | 72 | 0 | - | not served |  |",
+            "| AddRaftVoter | 80 | 0 | - | not served |  |",
         ];
         for row in rows {
             assert!(page.lines().any(|line| line == row), "{row} is not in {page}");
@@ -197,8 +191,8 @@ mod tests {
     fn only_what_is_not_served_is_explained() {
         let page = sample();
         let (_, unserved) = page.split_once("## APIs that are not served").unwrap();
-        assert!(unserved.contains("| PushTelemetry | metrics"), "{unserved}");
+        assert!(unserved.contains("| AddRaftVoter | changes"), "{unserved}");
         assert!(!unserved.contains("ConsumerGroupHeartbeat"), "{unserved}");
-        assert!(explains(ApiKey::PushTelemetry) && !explains(ApiKey::Produce));
+        assert!(explains(ApiKey::AddRaftVoter) && !explains(ApiKey::Produce));
     }
 }

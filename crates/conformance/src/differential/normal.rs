@@ -89,6 +89,7 @@ impl Known {
             "Port" if number == self.port => "<port>",
             "ProducerId" if number >= 0 => "<producer>",
             "SessionId" if number > 0 => "<session>",
+            "SubscriptionId" if number != 0 => "<subscription>",
             "FinalizedFeaturesEpoch" if number >= 0 => "<epoch>",
             _ => return Tree::Number(number),
         };

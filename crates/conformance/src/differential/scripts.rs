@@ -16,6 +16,7 @@ mod security;
 mod share_deliveries;
 mod share_groups;
 mod streams_groups;
+mod telemetry;
 mod topics;
 mod transactions;
 
@@ -41,6 +42,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     cluster::run(session)?;
     controller::run(session)?;
     quotas::run(session)?;
+    telemetry::run(session)?;
     security::run(session)?;
     malformed::run(session)?;
     // What was asked without rights was so to the end.

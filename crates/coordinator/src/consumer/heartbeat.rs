@@ -209,7 +209,7 @@ impl ConsumerGroup {
         let mut is_changed = false;
         for regex in wanted.keys().filter(|regex| refreshes || Some(*regex) == own) {
             // Those that are stored were valid when they came.
-            let Ok(compiled) = pattern::compile(regex) else { continue };
+            let Ok(compiled) = pattern::compile(regex, pattern::BYTES_MAX) else { continue };
             let found: BTreeSet<String> =
                 topics.matching(&|name| compiled.is_match(name)).into_iter().collect();
             is_changed |= self.regexes.topics.get(regex).is_some_and(|before| *before != found);
@@ -366,5 +366,5 @@ pub(crate) fn check_pattern(regex: &str) -> Result<(), Refused> {
         let message = format!("{regex} is no regular expression: {why}");
         (ErrorCode::InvalidRegularExpression, message)
     };
-    pattern::compile(regex).map(drop).map_err(refused)
+    pattern::compile(regex, pattern::BYTES_MAX).map(drop).map_err(refused)
 }

@@ -6,18 +6,18 @@
 
 use regex::{Regex, RegexBuilder};
 
-/// Memory of one compiled expression. A name is matched in time linear to its length, whatever the
-/// expression is.
-const COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Memory of one compiled expression of a subscription.
+pub(super) const BYTES_MAX: usize = 1 << 20;
 
-/// Compiles an expression.
+/// Compiles an expression, which then takes at most `bytes_max` of memory. A name is matched in time
+/// linear to its length, whatever the expression is.
 ///
 /// # Errors
 /// Says why the expression is not valid.
-pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+pub fn compile(pattern: &str, bytes_max: usize) -> Result<Regex, String> {
     // On its own first: `a)(b` must not become valid by what stands around it.
     let translated = translate(pattern);
-    let build = |text: &str| RegexBuilder::new(text).size_limit(COMPILED_BYTES_MAX).build();
+    let build = |text: &str| RegexBuilder::new(text).size_limit(bytes_max).build();
     build(&translated).and_then(|_alone| build(&format!(r"\A(?:{translated})\z"))).map_err(
         |error| match error {
             regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, name: &str) -> bool {
-        compile(pattern).expect("a valid expression").is_match(name)
+        compile(pattern, BYTES_MAX).expect("a valid expression").is_match(name)
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn invalid_expressions_are_refused() {
         for pattern in ["[", "(", "a)(b", "*", r"(?=a)", r"(a)\1", "a{1001}{1001}"] {
-            assert!(compile(pattern).is_err(), "{pattern}");
+            assert!(compile(pattern, BYTES_MAX).is_err(), "{pattern}");
         }
     }
 }

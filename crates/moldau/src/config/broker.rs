@@ -4,6 +4,7 @@ mod consumer_groups;
 mod file;
 mod share_groups;
 mod streams_groups;
+mod telemetry;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -73,6 +74,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         unpacking,
         transactions,
         quota_window,
+        telemetry,
         request_bytes_max,
         connections_max_idle,
         log_retention_check_interval,
@@ -105,6 +107,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         ("check_compressed_records", *unpacking != next.unpacking),
         ("settings of transactions", *transactions != next.transactions),
         ("settings of quotas", *quota_window != next.quota_window),
+        ("telemetry or telemetry.max.bytes", *telemetry != next.telemetry),
         ("socket.request.max.bytes", *request_bytes_max != next.request_bytes_max),
         ("connections.max.idle.ms", *connections_max_idle != next.connections_max_idle),
         ("log.retention.check.interval.ms", *log_retention_check_interval != checkup_interval),
@@ -170,6 +173,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         },
         transactions: transactions(&file)?,
         quota_window: quota_window(&file)?,
+        telemetry: telemetry::settings(&file, sources)?,
         admin: Some(admin),
         durability: match file.durability.as_ref().map(|it| it.value) {
             None | Some(DurabilityChoice::Fsync) => Durability::Fsync,

@@ -183,7 +183,7 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         Meaningless("metrics are on the admin port, at /metrics"),
     ),
     (
-        &["telemetry.*", "kafka.csv.*", "confluent.support.*"],
+        &["kafka.csv.*", "confluent.support.*"],
         Meaningless("metrics are on the admin port, at /metrics"),
     ),
     (

@@ -103,18 +103,6 @@ pub(super) const ROWS: &[Difference] = &[
                  cluster (ELR)",
     },
     Difference {
-        api: ApiKey::DescribeConfigs,
-        cases: &["metrics of clients"],
-        versions: (1, 4),
-        fields: &[
-            ("Results.ErrorCode", "0", "42"),
-            ("Results.ErrorMessage", "", "<text>"),
-            ("Results.Configs", "interval.ms*", ""),
-        ],
-        reason: "there are no client metrics resources (INVALID_REQUEST); Kafka returns their \
-                 defaults",
-    },
-    Difference {
         api: ApiKey::IncrementalAlterConfigs,
         cases: &["operation -1", "operation 9"],
         versions: (0, 1),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use moldau_broker::FileKey;
 use serde::Deserialize;
 
+use super::telemetry;
 use crate::arguments::DurabilityChoice;
 use crate::config::listeners::Listeners;
 use crate::config::problem::At;
@@ -223,6 +224,11 @@ file! {
     "quota.window.num" => quota_window_num: u32,
     /// Seconds of each window. Default 1.
     "quota.window.size.seconds" => quota_window_size_seconds: u32,
+    /// Bytes of the largest push of metrics by a client, compressed, up to 16777216. Default
+    /// 1048576.
+    "telemetry.max.bytes" => telemetry_max_bytes: usize,
+    /// Where metrics that clients push go by OTLP. Default: nowhere.
+    "telemetry" => telemetry: telemetry::Keys,
     // Kafka waits five minutes. A search in an index in memory is cheap, and space comes back
     // sooner.
     /// Milliseconds between two checks for records to delete. Default 30000.
