@@ -15,7 +15,7 @@ pub use moldau_coordinator::StreamsConfig as StreamsGroupSettings;
 pub use moldau_coordinator::transactions::TransactionConfig as TransactionSettings;
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;
-use moldau_net::{ListenerLimits, Principal};
+use moldau_net::{HttpUrl, ListenerLimits, Principal};
 /// Which compressed batches of producers are unpacked.
 pub use moldau_records::Unpacking;
 use moldau_storage::{Durability, Options};
@@ -23,7 +23,6 @@ use moldau_storage::{Durability, Options};
 use crate::loggers::Loggers;
 use crate::memory_plan::MemoryPlan;
 use crate::quota_entity::QuotaWindow;
-use crate::telemetry::TelemetrySettings;
 use crate::topic_config::TopicDefaults;
 
 /// How long a request that has no timeout of its own waits for its record to be durable: Kafka's
@@ -166,6 +165,21 @@ pub struct AuthorizationSettings {
     /// Whether everyone may use a resource that no ACL is about (Kafka:
     /// `allow.everyone.if.no.acl.found`).
     pub allow_everyone_if_no_acl_found: bool,
+}
+
+/// What an operator decides about the metrics of clients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TelemetrySettings {
+    /// Most bytes of one push, compressed (Kafka: `telemetry.max.bytes`).
+    pub bytes_max: usize,
+    /// Where pushed metrics go by OTLP over HTTP, usually at `/v1/metrics`; `None` for nowhere.
+    pub collector: Option<Arc<HttpUrl>>,
+}
+
+impl Default for TelemetrySettings {
+    fn default() -> Self {
+        Self { bytes_max: 1 << 20, collector: None }
+    }
 }
 
 /// A host and port that clients can reach.

@@ -80,7 +80,7 @@ pub use authorizer::Decisions;
 pub use config::{
     Advertised, AuthorizationSettings, Config, ConsumerGroupSettings, FileKey, GroupSettings,
     ListenerConfig, STANDARD_AUTHORIZER, SaslListener, ShareGroupSettings, StreamsGroupSettings,
-    TransactionSettings, Unpacking,
+    TelemetrySettings, TransactionSettings, Unpacking,
 };
 pub use error::Error;
 pub use loggers::{Level, Loggers, ROOT};
@@ -91,5 +91,4 @@ pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
 pub use quota_entity::QuotaWindow;
 pub use repair::Repair;
 pub use server::Broker;
-pub use telemetry::TelemetrySettings;
 pub use topic_config::TopicDefaults;

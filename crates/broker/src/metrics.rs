@@ -67,7 +67,7 @@ impl Collector for Reading {
         self.encode_throttles(&mut encoder)?;
         self.encode_memory(&mut encoder)?;
         self.encode_groups(&mut encoder)?;
-        for (name, help, value) in self.counters() {
+        for (name, help, value) in self.counters().into_iter().chain(self.telemetry()) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(
                 name,
@@ -192,8 +192,6 @@ impl Reading {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let own = &self.state.counters;
         let journal = self.state.storage.metrics();
-        let telemetry = &self.state.telemetry;
-        let (_, dropped) = telemetry.series();
         vec![
             ("produced_bytes", "Bytes of record batches appended", read(&own.produced_bytes)),
             ("produced_records", "Records appended", read(&own.produced_records)),
@@ -236,6 +234,16 @@ impl Reading {
             ("denials", "Operations denied by access control", read(&self.state.security.denials)),
             ("compacted_logs", "Compaction runs of a log", read(&own.compacted_logs)),
             ("compacted_records", "Records removed by compaction", read(&own.compacted_records)),
+            ("reloads", "Configurations reloaded", read(&own.reloads)),
+            ("reload_failures", "Configuration reloads refused", read(&own.reload_failures)),
+        ]
+    }
+
+    fn telemetry(&self) -> Vec<Reported<u64>> {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let telemetry = &self.state.telemetry;
+        let (_, dropped) = telemetry.series();
+        vec![
             ("telemetry_pushes", "Pushes of metrics accepted", read(&telemetry.pushes)),
             (
                 "telemetry_throttles",
@@ -259,8 +267,6 @@ impl Reading {
                 "Pushes that the collector did not receive",
                 read(&telemetry.forwarder.dropped),
             ),
-            ("reloads", "Configurations reloaded", read(&own.reloads)),
-            ("reload_failures", "Configuration reloads refused", read(&own.reload_failures)),
         ]
     }
 

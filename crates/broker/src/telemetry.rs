@@ -1,6 +1,7 @@
 //! Metrics of clients (KIP-714): what operators want of whom, who may push when, what was pushed.
 //!
-//! Subscriptions are metadata records of the journal. Clients and their metrics are in memory alone.
+//! Subscriptions are metadata records of the journal. Clients and their metrics are in memory
+//! alone.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -19,10 +20,8 @@ mod subscriptions;
 pub(crate) mod tests;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use moldau_net::HttpUrl;
 use moldau_protocol::ErrorCode;
 use moldau_records::{Compression, Decompressor};
 use moldau_storage::{Lsn, Storage};
@@ -37,6 +36,7 @@ use self::subscriptions::Subscriptions;
 pub(crate) use self::subscriptions::{
     Client, SUBSCRIPTION_KEYS, SubscriptionKey, Wanted, check_name,
 };
+use crate::config::TelemetrySettings;
 use crate::error::{Refusal, append_refusal};
 use crate::metadata_record::MetadataRecord;
 use crate::share_session::ConnectionId;
@@ -44,21 +44,6 @@ use crate::topic_config::TopicOverrides;
 
 /// Bytes of a push that was decompressed, unless the limit of a push is higher.
 const DECOMPRESSED_BYTES_MAX: usize = 4 << 20;
-
-/// What an operator decides about the metrics of clients.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TelemetrySettings {
-    /// Most bytes of one push, compressed (Kafka: `telemetry.max.bytes`).
-    pub bytes_max: usize,
-    /// Where pushed metrics go by OTLP over HTTP, usually at `/v1/metrics`; `None` for nowhere.
-    pub collector: Option<Arc<HttpUrl>>,
-}
-
-impl Default for TelemetrySettings {
-    fn default() -> Self {
-        Self { bytes_max: 1 << 20, collector: None }
-    }
-}
 
 /// All of it.
 pub(crate) struct Telemetry {

@@ -45,8 +45,7 @@ use crate::process::{free_ports, loopback};
 /// of an anonymous user, whom the scripts let do everything from where they come.
 const KAFKA: &str = "auto.create.topics.enable=false
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-allow.everyone.if.no.acl.found=true
-metric.reporters=TelemetryPlugin";
+allow.everyone.if.no.acl.found=true";
 
 /// The page as it is checked in.
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compatibility.md");

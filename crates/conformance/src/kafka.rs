@@ -174,7 +174,8 @@ impl Layout {
 }
 
 /// The internal topics are kept small, and the first rebalance and the cleaning of compacted topics
-/// come at once, so that tests are short. Every topic lives on while a node of three is away.
+/// come at once, so that tests are short. Every topic lives on while a node of three is
+/// away. Metrics of clients are taken.
 fn server_properties(layout: Layout, node: u16, data: &Path) -> String {
     let voter = |node: u16| format!("{node}@{}", layout.controller(node));
     let voters = (1..=layout.nodes).map(voter).collect::<Vec<_>>().join(",");
@@ -199,6 +200,7 @@ transaction.state.log.min.isr={in_sync}
 share.coordinator.state.topic.num.partitions=4
 share.coordinator.state.topic.replication.factor={replicas}
 share.coordinator.state.topic.min.isr={in_sync}
+metric.reporters=TelemetryPlugin
 ",
         data.display()
     )

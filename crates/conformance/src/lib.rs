@@ -7,9 +7,9 @@
 //! every API to Apache Kafka and to our broker, `moldau-outages` a Kafka behind the proxy whose
 //! brokers are killed, `moldau-history` Java clients under faults whose history is judged,
 //! `moldau-tenants` tenants of one Kafka, `moldau-reloads` clients during reloads, `moldau-crowd`
-//! clients among many others and hostile ones, `moldau-telemetry` clients that push their metrics, `moldau-interop` Kroxylicious, `moldau-reports` a
-//! browser; `cargo xtask test` calls all of them. `moldau-memory` runs servers with little memory,
-//! by hand.
+//! clients among many others and hostile ones, `moldau-telemetry` clients that push their metrics,
+//! `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all of them.
+//! `moldau-memory` runs servers with little memory, by hand.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;

@@ -1,6 +1,7 @@
 //! Kafka's command-line tools, with what their output must show.
 
 mod api_versions;
+mod client_metrics;
 mod config_session;
 mod controller;
 mod quotas;
@@ -26,6 +27,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(150);
 
 const TOPICS: &str = "org.apache.kafka.tools.TopicCommand";
 const CONFIGS: &str = "org.apache.kafka.tools.ConfigCommand";
+const CLIENT_METRICS: &str = "org.apache.kafka.tools.ClientMetricsCommand";
 const GROUPS: &str = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
 const SHARE_GROUPS: &str = "org.apache.kafka.tools.consumer.group.ShareGroupCommand";
 const CONSOLE_SHARE_CONSUMER: &str = "org.apache.kafka.tools.consumer.ConsoleShareConsumer";
@@ -66,6 +68,8 @@ pub enum Family {
     Performance,
     /// kafka-configs with quotas of users, clients and addresses.
     Quotas,
+    /// kafka-client-metrics.
+    ClientMetrics,
     /// kafka-leader-election, kafka-reassign-partitions, kafka-metadata-quorum, kafka-features and
     /// kafka-delegation-tokens.
     Controller,
@@ -88,6 +92,7 @@ impl Family {
             Self::ApiVersions => "api-versions",
             Self::Performance => "performance",
             Self::Quotas => "quotas",
+            Self::ClientMetrics => "client-metrics",
             Self::Controller => "controller",
         }
     }
@@ -133,6 +138,7 @@ impl<'a> Tools<'a> {
             Family::ApiVersions => self.api_versions()?,
             Family::Performance => self.performance()?,
             Family::Quotas => self.quotas()?,
+            Family::ClientMetrics => self.client_metrics()?,
             Family::Controller => self.controller()?,
         }
         Ok(self.checks)

@@ -186,7 +186,7 @@ fn of_group(
     }
 }
 
-/// As in Kafka, there are no synonyms.
+/// As in Kafka, the default is no synonym.
 fn of_client_metrics(
     configs: &TopicOverrides,
     key: &SubscriptionKey,
@@ -194,10 +194,18 @@ fn of_client_metrics(
 ) -> DescribeConfigsResourceResult {
     let own = configs.get(key.name).map(|value| (value.as_str(), SOURCE_CLIENT_METRICS));
     let (value, source) = own.unwrap_or((key.default, SOURCE_DEFAULT));
+    let synonyms = own.into_iter().filter(|_| request.include_synonyms);
+    let synonyms = synonyms.map(|(value, source)| DescribeConfigsSynonym {
+        name: key.name.to_owned(),
+        value: Some(value.to_owned()),
+        source,
+        ..DescribeConfigsSynonym::default()
+    });
     DescribeConfigsResourceResult {
         name: key.name.to_owned(),
         value: Some(value.to_owned()),
         config_source: source,
+        synonyms: synonyms.collect(),
         config_type: key.config_type.code(),
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
         ..DescribeConfigsResourceResult::default()

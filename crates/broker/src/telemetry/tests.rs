@@ -12,6 +12,10 @@ use prometheus_client::registry::Registry;
 use proptest::prelude::*;
 use prost::Message;
 
+use std::sync::Arc;
+
+use moldau_net::HttpUrl;
+
 use super::*;
 use crate::telemetry::otlp::{Kind, Temporality};
 

@@ -19,13 +19,14 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::authorizer::Subject;
 use crate::call::Later;
-use crate::config::{Config, GroupSettings, ListenerConfig, TransactionSettings, Unpacking};
+use crate::config::{
+    Config, GroupSettings, ListenerConfig, TelemetrySettings, TransactionSettings, Unpacking,
+};
 use crate::dispatch::{self, CallSite};
 use crate::quota_entity::QuotaWindow;
 use crate::quotas::QuotaClient;
 use crate::rights::Access;
 use crate::state::{Restored, State};
-use crate::telemetry::TelemetrySettings;
 use crate::topic_config::TopicDefaults;
 
 /// The time at which every request arrives.

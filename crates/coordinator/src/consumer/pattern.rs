@@ -9,8 +9,8 @@ use regex::{Regex, RegexBuilder};
 /// Memory of one compiled expression of a subscription.
 pub(super) const BYTES_MAX: usize = 1 << 20;
 
-/// Compiles an expression, which then takes at most `bytes_max` of memory. A name is matched in time
-/// linear to its length, whatever the expression is.
+/// Compiles an expression, which then takes at most `bytes_max` of memory. A name is matched in
+/// time linear to its length, whatever the expression is.
 ///
 /// # Errors
 /// Says why the expression is not valid.

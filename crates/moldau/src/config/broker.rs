@@ -173,7 +173,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         },
         transactions: transactions(&file)?,
         quota_window: quota_window(&file)?,
-        telemetry: telemetry::settings(&file, sources)?,
+        telemetry: telemetry::settings(&file.telemetry_max_bytes, &file.telemetry, sources)?,
         admin: Some(admin),
         durability: match file.durability.as_ref().map(|it| it.value) {
             None | Some(DurabilityChoice::Fsync) => Durability::Fsync,

@@ -35,9 +35,9 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
 }
 
 fn alter(name: &str, configs: &[(&str, i8, Value)]) -> Value {
-    let configs = configs.iter().map(
-        |(key, operation, value)| json!({"Name": key, "ConfigOperation": operation, "Value": value}),
-    );
+    let configs = configs.iter().map(|(key, operation, value)| {
+        json!({"Name": key, "ConfigOperation": operation, "Value": value})
+    });
     json!({"Resources": [{"ResourceType": CLIENT_METRICS, "ResourceName": name,
         "Configs": configs.collect::<Vec<_>>()}]})
 }

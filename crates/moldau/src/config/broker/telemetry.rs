@@ -7,7 +7,6 @@ use moldau_broker::TelemetrySettings;
 use moldau_net::HttpUrl;
 use serde::Deserialize;
 
-use super::file::File;
 use super::within;
 use crate::config::problem::{At, Problem};
 use crate::config::{Sources, tls};
@@ -26,9 +25,13 @@ pub(super) struct Keys {
 ///
 /// # Errors
 /// Names the key that is at fault.
-pub(super) fn settings(file: &File, sources: &mut Sources) -> Result<TelemetrySettings, Problem> {
-    let bytes = within(&file.telemetry_max_bytes, "telemetry.max.bytes", 1..=BYTES_MAX)?;
-    let collector = match &file.telemetry {
+pub(super) fn settings(
+    bytes: &Option<At<usize>>,
+    keys: &Option<At<Keys>>,
+    sources: &mut Sources,
+) -> Result<TelemetrySettings, Problem> {
+    let bytes = within(bytes, "telemetry.max.bytes", 1..=BYTES_MAX)?;
+    let collector = match keys {
         None => None,
         Some(At { value: Keys { otlp_url: url, trust_file }, .. }) => {
             let tls = tls::of_url(url, trust_file.as_ref(), sources)?;
