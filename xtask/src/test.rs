@@ -50,8 +50,8 @@ impl Count {
     }
 }
 
-/// Features of tests that need a peer: Python's Kafka client, and HashiCorp Vault.
-const REAL_CLIENTS: &str = "moldau/real-clients";
+/// Features of tests that need a peer: Python's Kafka client, a browser, and HashiCorp Vault.
+const REAL_CLIENTS: &str = "moldau/real-clients,moldau-consumer/real-browser";
 const REAL_VAULT: &str = "moldau-encryption/real-vault,moldau/real-vault";
 
 /// The feature of the test that kills brokers on a disk that loses what was not synced.
@@ -207,6 +207,7 @@ fn clippy() -> Result<Count> {
 /// What all tests of the workspace are built and run with, those against real peers included.
 fn with_peers(mut command: Command, peers: &Peers, has_vault: bool) -> Command {
     command.args(["--features", REAL_CLIENTS]).env("MOLDAU_PYTHON", peers.python());
+    command.env("PEER_BROWSER", peers.browser());
     if has_vault {
         command.args(["--features", REAL_VAULT]).env("MOLDAU_VAULT", peers.vault());
     }

@@ -31,7 +31,7 @@ use moldau_protocol::ErrorCode;
 pub use self::committer::Committer;
 pub use self::holding::MembershipEvent;
 pub use self::machine::MemberStage;
-pub use self::membership::{MemberState, Membership};
+pub use self::membership::{MemberState, MemberWatch, Membership};
 pub use self::offsets::{CommittedOffset, GroupMetadata};
 pub(crate) use self::options::millis;
 pub use self::options::{GroupProtocol, MembershipOptions};

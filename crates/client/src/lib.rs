@@ -46,7 +46,7 @@ pub use fetcher::{
 };
 pub use group::{
     CommittedOffset, Committer, GroupConsumer, GroupMetadata, GroupOptions, GroupProtocol,
-    MemberStage, MemberState, Membership, MembershipEvent, MembershipOptions,
+    MemberStage, MemberState, MemberWatch, Membership, MembershipEvent, MembershipOptions,
 };
 pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
 pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};

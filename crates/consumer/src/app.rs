@@ -1,12 +1,16 @@
 //! The app: which topics are read, as which group, and what handles their records.
 
+use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use moldau_client::{Cluster, ClusterOptions, FetcherOptions, MembershipOptions, TopicPartition};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::admin::{Admin, Port, Subject};
+use crate::asyncapi::{self, Described};
 use crate::background::{Background, Stage, Tasks};
 use crate::clock::Clock;
 use crate::context::{Services, States};
@@ -17,6 +21,7 @@ use crate::periodic::{Periodic, Tick};
 use crate::route::AnyRoute;
 use crate::runtime::{Parts, Share};
 use crate::shard::{Access, Shards};
+use crate::status::{Inquiry, QUESTIONS_MAX, Question, RouteName, Status};
 use crate::{Error, Result};
 
 /// Options of an app. The defaults suit most.
@@ -77,19 +82,27 @@ pub struct App {
     options: AppOptions,
     workers: watch::Sender<usize>,
     assignment: watch::Sender<Vec<TopicPartition>>,
+    inquiry: Inquiry,
+    /// Those that answer questions; none before the app runs.
+    shards: watch::Sender<Vec<mpsc::Sender<Question>>>,
+    admin: Option<Admin>,
+    version: String,
 }
 
 /// Watches and changes an app that runs. Clones are the same.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Control {
     workers: watch::Sender<usize>,
     assignment: watch::Sender<Vec<TopicPartition>>,
+    inquiry: Inquiry,
+    routes: Arc<[RouteName]>,
 }
 
 impl App {
     /// An app of the cluster with these addresses (`host:port`).
     pub fn new<A: Into<String>>(bootstrap: impl IntoIterator<Item = A>) -> Self {
         let options = AppOptions::default();
+        let (shards, asked) = watch::channel(Vec::new());
         Self {
             bootstrap: bootstrap.into_iter().map(Into::into).collect(),
             group: None,
@@ -98,6 +111,10 @@ impl App {
             background: Vec::new(),
             workers: watch::Sender::new(options.workers),
             assignment: watch::Sender::default(),
+            inquiry: Inquiry { shards: asked, board: Arc::default() },
+            shards,
+            admin: None,
+            version: "0".to_owned(),
             options,
         }
     }
@@ -140,6 +157,38 @@ impl App {
         self
     }
 
+    /// Serves metrics, health and a page at an address (`host:port`) while the app runs; see
+    /// [`Admin`].
+    #[must_use]
+    pub fn admin(mut self, admin: impl Into<Admin>) -> Self {
+        self.admin = Some(admin.into());
+        self
+    }
+
+    /// The app's version, which its AsyncAPI document names; "0" unless said otherwise.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
+    /// The AsyncAPI 3.0 document of the app: the topics that it reads as which group, and those to
+    /// which it sends dead letters. With the feature `schemars`, routes name the types of their
+    /// payloads.
+    #[must_use]
+    pub fn asyncapi(&self) -> serde_json::Value {
+        let routes = self.routes.iter().map(|(topic, route)| Described {
+            topic,
+            dead_letter_topics: &route.dead_letter_topics,
+            #[cfg(feature = "schemars")]
+            payload: route.payload,
+        });
+        let routes: Vec<_> = routes.collect();
+        let is_secured = self.options.cluster.connection.security.tls.is_some();
+        let group = self.group.as_deref().unwrap_or_default();
+        asyncapi::document(group, &self.version, &self.bootstrap, is_secured, &routes)
+    }
+
     /// Runs a task beside the handlers.
     #[must_use]
     #[cfg(test)]
@@ -170,10 +219,16 @@ impl App {
         self
     }
 
-    /// Watches and changes the app while it runs.
+    /// Watches and changes the app while it runs, with the routes that it has by now.
     #[must_use]
     pub fn control(&self) -> Control {
-        Control { workers: self.workers.clone(), assignment: self.assignment.clone() }
+        let routes = self.routes.iter().map(|(topic, route)| route.name(topic));
+        Control {
+            workers: self.workers.clone(),
+            assignment: self.assignment.clone(),
+            inquiry: self.inquiry.clone(),
+            routes: routes.collect(),
+        }
     }
 
     /// Runs the app until `shutdown` completes. Handlers then finish their current record, offsets
@@ -181,11 +236,11 @@ impl App {
     /// runs the handlers.
     ///
     /// # Errors
-    /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`]; [`Error::Client`] if the
-    /// cluster cannot be reached, or refuses the member for good; [`Error::Background`] if a part
-    /// of the app that runs beside the handlers fails.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let name = self.group.ok_or(Error::NoGroup)?;
+    /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`], [`Error::Admin`];
+    /// [`Error::Client`] if the cluster cannot be reached, or refuses the member for good;
+    /// [`Error::Background`] if a part of the app that runs beside the handlers fails.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let name = self.group.clone().ok_or(Error::NoGroup)?;
         let topics: Vec<String> = self.routes.iter().map(|(it, _)| it.to_string()).collect();
         let mut sorted: Vec<&Arc<str>> = self.routes.iter().map(|(topic, _)| topic).collect();
         sorted.sort_unstable();
@@ -195,6 +250,7 @@ impl App {
         if topics.is_empty() {
             return Err(Error::NoRoute);
         }
+        self.start_admin(&name)?;
         let AppOptions { cluster: options, mut membership, fetcher, .. } = self.options;
         let connect = Cluster::connect(&self.bootstrap, options.clone());
         let cluster = Box::pin(connect).await?;
@@ -207,23 +263,30 @@ impl App {
             name,
             options: membership,
             drain_timeout,
+            board: Arc::clone(&self.inquiry.board),
         };
         let services = Services {
             outbox: Arc::new(Outbox::new(cluster.clone())),
             assignment: self.assignment.subscribe(),
             clock: self.options.clock,
             states: self.states,
+            board: Arc::clone(&self.inquiry.board),
         };
         let count = self.options.shards.max(1);
         let (left, links) = member::start(group, count)?;
         let (routes, start) = (Arc::new(self.routes.into_iter().collect()), Instant::now());
-        let parts = links.into_iter().enumerate().map(|(index, member)| Parts {
+        let (senders, questions): (Vec<_>, Vec<_>) =
+            (0..count).map(|_| mpsc::channel(QUESTIONS_MAX)).unzip();
+        self.shards.send_replace(senders);
+        let parts = links.into_iter().zip(questions).enumerate();
+        let parts = parts.map(|(index, (member, questions))| Parts {
             share: Share { index, count },
             member,
             fetcher: fetcher.clone(),
             routes: Arc::clone(&routes),
             services: Arc::new(services.clone()),
             workers: self.workers.subscribe(),
+            questions,
             assignment: self.assignment.clone(),
             queue_bytes_max: self.options.queue_bytes_max,
             commit_interval: self.options.commit_interval,
@@ -256,6 +319,26 @@ impl App {
         let background_ended = background.end(&services, deadline).await;
         ended.and(background_ended)
     }
+
+    /// Listens at the admin port.
+    fn start_admin(&mut self, group: &str) -> Result<()> {
+        let Some(admin) = self.admin.take() else { return Ok(()) };
+        let port = Port::bind(admin)?;
+        let address = port.address;
+        tracing::info!(%address, "admin port");
+        let subject = Subject {
+            group: group.to_owned(),
+            bootstrap: self.bootstrap.clone(),
+            cluster: self.options.cluster.clone(),
+            rebalance_timeout: self.options.membership.rebalance_timeout,
+            routes: self.control().routes,
+            inquiry: self.inquiry.clone(),
+            asyncapi: self.asyncapi(),
+        };
+        self.background.push(port.background(subject));
+        self.inquiry.board.admin.send_replace(Some(address));
+        Ok(())
+    }
 }
 
 impl Control {
@@ -268,6 +351,42 @@ impl Control {
     #[must_use]
     pub fn assignment(&self) -> watch::Receiver<Vec<TopicPartition>> {
         self.assignment.subscribe()
+    }
+
+    /// The figures of the app; without partitions once it has ended. Waits until it runs.
+    pub async fn status(&self) -> Status {
+        self.inquiry.status(&self.routes).await
+    }
+
+    /// Where the admin port listens; waits until it does. `None` if the app ended before.
+    pub async fn admin_address(&self) -> Option<SocketAddr> {
+        let mut address = self.inquiry.board.admin.subscribe();
+        tokio::select! {
+            listening = address.wait_for(Option::is_some) => listening.ok().and_then(|it| *it),
+            () = self.inquiry.ended() => None,
+        }
+    }
+
+    /// Starts no further record of a partition until [`resume`](Self::resume), or until the app
+    /// gives the partition back. What is handled goes on; records are fetched until the queue is
+    /// full. False if the app does not read the partition.
+    pub async fn pause(&self, partition: &TopicPartition) -> bool {
+        self.set_paused(partition, true).await
+    }
+
+    /// Goes on with a paused partition. False if the app does not read it.
+    pub async fn resume(&self, partition: &TopicPartition) -> bool {
+        self.set_paused(partition, false).await
+    }
+
+    async fn set_paused(&self, partition: &TopicPartition, paused: bool) -> bool {
+        self.inquiry.set_paused(partition, paused).await
+    }
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control").finish_non_exhaustive()
     }
 }
 

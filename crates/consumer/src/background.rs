@@ -33,6 +33,11 @@ pub(crate) enum Stage {
 pub(crate) struct Lifecycle(watch::Receiver<Stage>);
 
 impl Lifecycle {
+    /// How far the app is.
+    pub(crate) fn stage(&self) -> Stage {
+        *self.0.borrow()
+    }
+
     /// Waits until the app has reached `stage`, or is dropped.
     pub(crate) async fn reached(&mut self, stage: Stage) {
         // The sender is gone once the app is.

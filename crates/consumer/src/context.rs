@@ -9,6 +9,9 @@ use moldau_client::TopicPartition;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::failure::Failure;
+use crate::figures::Board;
+use crate::message::MessageRef;
 use crate::outbox::Outbox;
 use crate::scheduler::{Attempt, PostponedBy};
 
@@ -28,6 +31,7 @@ pub(crate) struct Services {
     pub(crate) clock: Clock,
     pub(crate) states: States,
     pub(crate) outbox: Arc<Outbox>,
+    pub(crate) board: Arc<Board>,
 }
 
 /// Values of the app by their type.
@@ -67,6 +71,15 @@ impl<'a> Context<'a> {
 
     pub(crate) fn outbox(&self) -> &'a Outbox {
         &self.services.outbox
+    }
+
+    /// Counts a failed attempt, where it ends: a layer that settles the failure calls this.
+    pub(crate) fn count_failure(&self, first: MessageRef<'_>, failure: &Failure) {
+        self.services.board.take_failure(self.now(), self.attempt(), first, failure);
+    }
+
+    pub(crate) fn count_dead_letter(&self, message: MessageRef<'_>) {
+        self.services.board.count_dead_letter(message);
     }
 
     /// Whether layer `number` let it wait, and nothing else since.

@@ -22,6 +22,15 @@ pub enum Error {
         topic: Arc<str>,
     },
 
+    /// The admin port cannot listen.
+    #[error("cannot listen at {address}: {source}")]
+    Admin {
+        /// The address.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+
     // A part of the app is to blame.
     /// A task that runs beside the handlers failed or panicked.
     #[error("{name}: {source}")]

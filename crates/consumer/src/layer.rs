@@ -39,6 +39,12 @@ pub trait Layer<W: Work>: Send + Sync + 'static {
         work: W,
         context: Context<'_>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// The topic to which it sends records that cannot be handled, for the admin port and the
+    /// AsyncAPI document.
+    fn dead_letter_topic(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A handler with a layer around it.

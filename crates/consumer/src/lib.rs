@@ -16,6 +16,10 @@
 //! | `runtime` | the task of a shard, which connects member, fetcher, scheduler and handlers |
 //! | `shard` | the shards of an app, and their threads |
 //! | `member` | the group member, on a thread of its own |
+//! | `figures` | what an app counts while it runs |
+//! | `status` | [`Status`]: the figures of an app at a moment |
+//! | `admin` | [`Admin`]: metrics, health and a page on a port |
+//! | `asyncapi` | the AsyncAPI document of an app |
 //! | `outbox` | records that layers send |
 //! | `testing` | a broker in the process of a test |
 //! | `clock` | [`Clock`]: the time that retries and delays go by |
@@ -28,13 +32,16 @@
 //! - Queues are bounded in records and bytes; a partition whose queue is full is not fetched.
 //! - `ledger` and `scheduler` have no threads, sockets or clocks.
 
+mod admin;
 mod app;
+mod asyncapi;
 mod background;
 mod chunk;
 mod clock;
 mod context;
 mod error;
 mod failure;
+mod figures;
 mod handler;
 mod layer;
 mod ledger;
@@ -46,9 +53,11 @@ mod route;
 mod runtime;
 mod scheduler;
 mod shard;
+mod status;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use admin::Admin;
 pub use app::{App, AppOptions, Control};
 pub use clock::Clock;
 pub use context::Context;
@@ -66,6 +75,7 @@ pub use message::{Batch, Message, MessageRef};
 pub use periodic::Tick;
 pub use route::{AnyRoute, Route, batch, record};
 pub use scheduler::Order;
+pub use status::{PartitionStatus, Pause, RouteStatus, Status, Trouble};
 
 /// The guide, whose examples are tests.
 #[cfg(doctest)]

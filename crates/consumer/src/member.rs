@@ -8,6 +8,7 @@
 mod shards;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use moldau_client::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::figures::Board;
 use crate::{Error, Result};
 use shards::Shards;
 
@@ -71,7 +73,7 @@ impl Link {
 }
 
 /// How to reach the group.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Group {
     pub(crate) bootstrap: Vec<String>,
     pub(crate) cluster: ClusterOptions,
@@ -80,6 +82,7 @@ pub(crate) struct Group {
     /// How long a shard may take to give partitions back. After that, and [`BLOCKED_GRACE`], it is
     /// held to be blocked.
     pub(crate) drain_timeout: Duration,
+    pub(crate) board: Arc<Board>,
 }
 
 /// Starts the thread, which joins the group. Returns how the membership ends, and a link for each
@@ -116,6 +119,7 @@ async fn serve(
 ) -> Result<()> {
     let cluster = Cluster::connect(&group.bootstrap, group.cluster.clone()).await?;
     let membership = Membership::join(&cluster, &group.name, group.options.clone()).await?;
+    group.board.set_member(membership.watch());
     let patience = group.drain_timeout.saturating_add(BLOCKED_GRACE);
     let mut serving = Serving {
         membership,

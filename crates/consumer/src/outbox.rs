@@ -32,13 +32,23 @@ impl Outbox {
     /// Sends a record to the partition of its key, or, without a key, to `partition` modulo the
     /// number of partitions. Returns when the cluster has it.
     pub(crate) async fn send(&self, topic: &str, partition: i32, record: Record<'_>) -> Result<()> {
-        let producer = self.producer.get_or_try_init(|| self.start()).await?;
         let partitions = self.cluster.topic(topic).await?.partitions.len();
         let count = i32::try_from(partitions).unwrap_or(i32::MAX).max(1);
         let partition = match record.key {
             Some(key) => partition_for_key(key, partitions),
             None => partition.rem_euclid(count),
         };
+        self.send_to(topic, partition, record).await
+    }
+
+    /// Sends a record to this partition. Returns when the cluster has it.
+    pub(crate) async fn send_to(
+        &self,
+        topic: &str,
+        partition: i32,
+        record: Record<'_>,
+    ) -> Result<()> {
+        let producer = self.producer.get_or_try_init(|| self.start()).await?;
         let handle = producer.partition(topic, partition).await?;
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let record = Record { token, ..record };

@@ -3,26 +3,34 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio_util::sync::ReusableBoxFuture;
 
+#[cfg(feature = "schemars")]
+use crate::asyncapi::PayloadSchema;
 use crate::chunk::Chunk;
 use crate::context::{Context, Services};
 use crate::failure::{Cause, Failure, Postponed};
+use crate::figures::RouteFigures;
 use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
 use crate::layer::{Backoff, Layer, Layered};
 use crate::message::{Batch, Message, MessageRef};
 use crate::periodic::{Periodic, Tick};
 use crate::scheduler::{Order, Plan, PostponedBy, Rest, Slice, Slicing};
+use crate::status::RouteName;
 
 /// How the records of a topic are handled.
 pub struct Route<W, H> {
     handler: H,
     plan: Plan,
     periodic: Vec<Periodic>,
+    dead_letter_topics: Vec<String>,
+    #[cfg(feature = "schemars")]
+    payload: Option<PayloadSchema>,
     work: PhantomData<fn(W)>,
 }
 
@@ -55,13 +63,30 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
             queue_records_max: QUEUE_RECORDS_MAX,
             queue_bytes_max: QUEUE_BYTES_MAX,
         };
-        Self { handler, plan, periodic: Vec::new(), work: PhantomData }
+        Self {
+            handler,
+            plan,
+            periodic: Vec::new(),
+            dead_letter_topics: Vec::new(),
+            #[cfg(feature = "schemars")]
+            payload: None,
+            work: PhantomData,
+        }
     }
 
     /// Puts a layer around all that stands before it.
     pub fn layer<L: Layer<W>>(self, layer: L) -> Route<W, Layered<L, H>> {
-        let Self { handler, plan, periodic, work } = self;
-        Route { handler: Layered::new(layer, handler), plan, periodic, work }
+        let mut dead_letter_topics = self.dead_letter_topics;
+        dead_letter_topics.extend(layer.dead_letter_topic().map(str::to_owned));
+        Route {
+            handler: Layered::new(layer, self.handler),
+            plan: self.plan,
+            periodic: self.periodic,
+            dead_letter_topics,
+            #[cfg(feature = "schemars")]
+            payload: self.payload,
+            work: self.work,
+        }
     }
 
     /// Which records are handled in order; unless said otherwise, all of a partition.
@@ -88,6 +113,14 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
         self
     }
 
+    /// Says in the AsyncAPI document of the app that the values are JSON of this type.
+    #[cfg(feature = "schemars")]
+    #[must_use]
+    pub fn payload<T: schemars::JsonSchema>(mut self) -> Self {
+        self.payload = Some(schemars::SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
     /// Calls `function` every `interval` for each partition of the topic that the app reads,
     /// whether records come or not; beside the handler. It takes a [`Tick`] and
     /// [`State`](crate::State). A call that takes longer than the interval delays the next one; it
@@ -108,20 +141,50 @@ pub struct AnyRoute {
     pub(crate) plan: Plan,
     pub(crate) periodic: Vec<Periodic>,
     pub(crate) runner: Arc<dyn Run>,
+    pub(crate) figures: Arc<RouteFigures>,
+    pub(crate) dead_letter_topics: Vec<String>,
+    #[cfg(feature = "schemars")]
+    pub(crate) payload: Option<PayloadSchema>,
+}
+
+impl AnyRoute {
+    /// What the figures of the route of a topic are called.
+    pub(crate) fn name(&self, topic: &Arc<str>) -> RouteName {
+        RouteName {
+            topic: Arc::clone(topic),
+            dead_letter_topics: self.dead_letter_topics.clone(),
+            figures: Arc::clone(&self.figures),
+        }
+    }
 }
 
 impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
     fn from(route: Route<Message, H>) -> Self {
-        let Route { handler, plan, periodic, .. } = route;
-        let plan = Plan { slicing: Slicing::Paced, ..plan };
-        Self { plan, periodic, runner: Arc::new(ByRecord(Arc::new(handler))) }
+        let figures = Arc::new(RouteFigures::new());
+        Self {
+            plan: Plan { slicing: Slicing::Paced, ..route.plan },
+            periodic: route.periodic,
+            runner: Arc::new(ByRecord(Arc::new(route.handler), Arc::clone(&figures))),
+            figures,
+            dead_letter_topics: route.dead_letter_topics,
+            #[cfg(feature = "schemars")]
+            payload: route.payload,
+        }
     }
 }
 
 impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
     fn from(route: Route<Batch, H>) -> Self {
-        let Route { handler, plan, periodic, .. } = route;
-        Self { plan, periodic, runner: Arc::new(ByBatch(Arc::new(handler))) }
+        let figures = Arc::new(RouteFigures::new());
+        Self {
+            plan: route.plan,
+            periodic: route.periodic,
+            runner: Arc::new(ByBatch(Arc::new(route.handler), Arc::clone(&figures))),
+            figures,
+            dead_letter_topics: route.dead_letter_topics,
+            #[cfg(feature = "schemars")]
+            payload: route.payload,
+        }
     }
 }
 
@@ -135,20 +198,24 @@ pub(crate) trait Run: Send + Sync {
     fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running);
 }
 
-struct ByRecord<H>(Arc<H>);
+struct ByRecord<H>(Arc<H>, Arc<RouteFigures>);
 
 impl<H: Handler<Message>> Run for ByRecord<H> {
     fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
-        let handler = Arc::clone(&self.0);
+        let (handler, figures) = (Arc::clone(&self.0), Arc::clone(&self.1));
         running.set(async move {
             let context = Context::new(slice.attempt(), &services);
             let run = async {
-                for (position, (chunk, index)) in slice.records().enumerate() {
+                let first = figures.number(slice.len());
+                for (number, (position, (chunk, index))) in
+                    (first..).zip(slice.records().enumerate())
+                {
                     if slice.is_stopped() {
                         break;
                     }
                     let message = Message::new(Arc::clone(chunk), index);
-                    if let Err(failure) = handler.call(message, context).await {
+                    let call = pin!(handler.call(message, context));
+                    if let Err(failure) = figures.measure(number, 1, call).await {
                         let message = Message::new(Arc::clone(chunk), index);
                         return rest_after(&failure, 1, Some(message.view()), context);
                     }
@@ -161,17 +228,18 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
     }
 }
 
-struct ByBatch<H>(Arc<H>);
+struct ByBatch<H>(Arc<H>, Arc<RouteFigures>);
 
 impl<H: Handler<Batch>> Run for ByBatch<H> {
     fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
-        let handler = Arc::clone(&self.0);
+        let (handler, figures) = (Arc::clone(&self.0), Arc::clone(&self.1));
         running.set(async move {
             let context = Context::new(slice.attempt(), &services);
             let run = async {
                 let batch = Batch::of(slice.clone());
                 let records = slice.len();
-                match handler.call(batch.clone(), context).await {
+                let call = pin!(handler.call(batch.clone(), context));
+                match figures.measure(figures.number(1), records, call).await {
                     Ok(()) => {
                         slice.set_done(records);
                         Rest::Untried
@@ -203,6 +271,9 @@ fn rest_after(
 ) -> Rest {
     if let Cause::Postponed(Postponed { at, by }) = failure.cause() {
         return Rest::Postponed { records, at: *at, by: *by };
+    }
+    if let Some(first) = first {
+        context.count_failure(first, failure);
     }
     let attempt = context.attempt();
     tracing::warn!(record = ?first, records, attempt, %failure, "failed; tried again");

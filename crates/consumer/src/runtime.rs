@@ -4,8 +4,10 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `reading` | one assigned partition, and the records on their way into its queue |
+//! | `answer` | figures for those who ask |
 //! | `drain` | partitions that are given back |
 
+mod answer;
 mod drain;
 mod reading;
 
@@ -22,7 +24,7 @@ use moldau_client::{
     TopicPartition,
 };
 use moldau_records::Decompressor;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::coop;
 use tokio::time::{Instant as TokioInstant, Interval, MissedTickBehavior};
 
@@ -33,6 +35,7 @@ use crate::ledger::{Commit, Ledger};
 use crate::member::{Command, Commits, Event, Link};
 use crate::route::{AnyRoute, Running};
 use crate::scheduler::{PartitionId, Rest, Scheduler, Ticket};
+use crate::status::Question;
 use crate::{Error, Result};
 use drain::{Drain, Purpose};
 use reading::Reading;
@@ -45,6 +48,7 @@ pub(crate) struct Parts {
     pub(crate) routes: Arc<HashMap<Arc<str>, AnyRoute>>,
     pub(crate) services: Arc<Services>,
     pub(crate) workers: watch::Receiver<usize>,
+    pub(crate) questions: mpsc::Receiver<Question>,
     pub(crate) assignment: watch::Sender<Vec<TopicPartition>>,
     pub(crate) queue_bytes_max: usize,
     pub(crate) commit_interval: Duration,
@@ -73,6 +77,9 @@ impl Share {
 struct Job {
     ticket: Ticket,
     running: Running,
+    /// How much of it was done when it was last looked at, and since when.
+    seen_done: usize,
+    seen_at: Duration,
 }
 
 impl Future for Job {
@@ -122,6 +129,7 @@ pub(crate) struct Runtime {
     routes: Arc<HashMap<Arc<str>, AnyRoute>>,
     services: Arc<Services>,
     workers: watch::Receiver<usize>,
+    questions: mpsc::Receiver<Question>,
     assignment: watch::Sender<Vec<TopicPartition>>,
     /// Its own partitions in `assignment`.
     told: Vec<TopicPartition>,
@@ -165,6 +173,7 @@ impl Runtime {
             fetcher: Fetcher::start(&cluster, fetcher),
             cluster,
             routes: parts.routes,
+            questions: parts.questions,
             services: parts.services,
             assignment: parts.assignment,
             told: Vec::new(),
@@ -216,6 +225,7 @@ impl Runtime {
                     let workers = *self.workers.borrow_and_update();
                     self.scheduler.set_workers(self.share.of(workers));
                 }
+                Some(question) = self.questions.recv() => self.answer(question),
                 () = &mut shutdown, if self.stage == Stage::Running => self.shut_down(),
             }
         }
@@ -243,7 +253,8 @@ impl Runtime {
             } else {
                 let idle = Running::new(std::future::ready(Rest::Untried));
                 let running = std::mem::replace(&mut self.spare, idle);
-                self.jobs.push(Job { ticket, running });
+                let seen_at = self.services.clock.now();
+                self.jobs.push(Job { ticket, running, seen_done: 0, seen_at });
             }
             before = now;
         }
@@ -308,7 +319,9 @@ impl Runtime {
         };
         let id = self.scheduler.assign(route.plan, ledger);
         let runner = Arc::clone(&route.runner);
-        let reading = Reading::new(partition.clone(), self.fetch_bytes_max, runner);
+        let figures = Arc::clone(&route.figures);
+        self.services.board.bind(&partition.topic, &figures);
+        let reading = Reading::new(partition.clone(), self.fetch_bytes_max, runner, figures);
         self.readings.insert(id, reading);
         self.by_name.insert(partition, id);
         self.read_from(id, start).await;
@@ -327,7 +340,7 @@ impl Runtime {
 
     async fn read_from(&mut self, id: PartitionId, start: Start) {
         let Some(reading) = self.readings.get_mut(&id) else { return };
-        reading.starts();
+        reading.starts(start);
         let TopicPartition { topic, partition } = &reading.name;
         if let Err(error) = self.fetcher.assign(topic, *partition, start).await {
             tracing::warn!(%topic, partition, %error, "cannot be read; tried again");
@@ -344,6 +357,7 @@ impl Runtime {
         };
         let Some(id) = self.by_name.get(&fetched.topic_partition()).copied() else { return };
         let Some(reading) = self.readings.get_mut(&id) else { return };
+        reading.end = Some(fetched.high_watermark);
         let read = Chunk::read(fetched, &mut self.decompressor, &self.chunks);
         if let Some(error) = &read.damage {
             let TopicPartition { topic, partition } = &reading.name;
@@ -427,6 +441,9 @@ impl Runtime {
         self.held_bytes -= reading.held_bytes();
         if !self.scheduler.is_idle(id) {
             self.cancel(id);
+        }
+        if let Some(figures) = self.scheduler.figures(id) {
+            reading.figures.retire(figures.handled);
         }
         let commit = self.scheduler.remove(id).map(committed_offset);
         commit.map(|commit| (reading.name, commit)).into_iter().collect()

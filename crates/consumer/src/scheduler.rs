@@ -86,6 +86,28 @@ pub(crate) enum Rest {
     Postponed { records: usize, at: Duration, by: PostponedBy },
 }
 
+/// What a partition has queued and done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Figures {
+    /// First offset that is not done.
+    pub(crate) done_to: i64,
+    /// Offset after the last record that was delivered.
+    pub(crate) position: i64,
+    /// Records that are queued or run.
+    pub(crate) records: usize,
+    /// Their bytes.
+    pub(crate) bytes: usize,
+    /// Slices that run.
+    pub(crate) running: usize,
+    /// Lanes that wait because their first record failed.
+    pub(crate) retrying: usize,
+    /// Lanes that wait because a layer lets their first record wait.
+    pub(crate) delayed: usize,
+    pub(crate) is_paused: bool,
+    /// Records that were handled.
+    pub(crate) handled: u64,
+}
+
 /// The scheduler of all assigned partitions; `C` holds the records of a fetch.
 #[derive(Debug)]
 pub(crate) struct Scheduler<C> {
@@ -226,6 +248,29 @@ impl<C: Records> Scheduler<C> {
             partition.drain();
             self.bytes -= before - partition.bytes();
         }
+    }
+
+    /// Starts nothing more of a partition until it is resumed; false if it is given back.
+    pub(crate) fn set_paused(&mut self, id: PartitionId, paused: bool) -> bool {
+        let Some(partition) = self.partitions.get_mut(&id) else { return false };
+        let is_active = partition.set_paused(paused);
+        Self::take_turn(&mut self.turns, id, partition);
+        is_active
+    }
+
+    /// What a partition has queued and done.
+    pub(crate) fn figures(&mut self, id: PartitionId) -> Option<Figures> {
+        let partition = self.partitions.get_mut(&id)?;
+        let before = partition.bytes();
+        let figures = partition.figures();
+        self.bytes -= before - partition.bytes();
+        Some(figures)
+    }
+
+    /// How many records of a slice that runs are done.
+    pub(crate) fn done(&self, ticket: Ticket) -> usize {
+        let partition = self.partitions.get(&ticket.partition);
+        partition.map_or(0, |partition| partition.done(ticket.lane))
     }
 
     /// Whether nothing of a partition runs.

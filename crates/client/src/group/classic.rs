@@ -6,6 +6,7 @@
 //! confirmed a revocation, heartbeats keep the member in the group.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -95,6 +96,10 @@ impl ClassicMember {
             assignments: Vec::new(),
             led: None,
         })
+    }
+
+    pub(super) fn heartbeat_interval(&self) -> Duration {
+        self.member.options.heartbeat_interval
     }
 
     pub(super) fn stage(&self) -> MemberStage {

@@ -96,6 +96,10 @@ impl ConsumerMember {
         }
     }
 
+    pub(super) fn heartbeat_interval(&self) -> Duration {
+        self.interval
+    }
+
     pub(super) fn due(&self) -> Option<Instant> {
         let ask = match self.member.turn {
             Turn::At(at) => Some(at),

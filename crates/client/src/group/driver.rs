@@ -78,6 +78,7 @@ pub(super) struct Told {
     pub(super) id: String,
     pub(super) epoch: i32,
     pub(super) last_heartbeat: Option<Instant>,
+    pub(super) heartbeat_interval: Duration,
     pub(super) losses: u64,
     /// Why the membership ended, if it failed.
     pub(super) failure: Option<Error>,
@@ -173,12 +174,17 @@ impl Machine {
             Self::Classic(member) => member.stage(),
             Self::Consumer(member) | Self::Share(member) => member.stage(),
         };
+        let heartbeat_interval = match self {
+            Self::Classic(member) => member.heartbeat_interval(),
+            Self::Consumer(member) | Self::Share(member) => member.heartbeat_interval(),
+        };
         let member = self.member();
         Told {
             stage,
             id: member.id.clone(),
             epoch: member.epoch,
             last_heartbeat: member.last_heartbeat,
+            heartbeat_interval,
             losses: member.holding.losses(),
             failure: None,
         }

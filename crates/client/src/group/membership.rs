@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -33,6 +33,27 @@ pub struct MemberState {
     /// When the coordinator last accepted something that keeps the member in the group. One that
     /// is older than the session timeout shows a member that is cut off.
     pub last_heartbeat: Option<Instant>,
+    /// Time between its heartbeats.
+    pub heartbeat_interval: Duration,
+}
+
+/// Tells what a member is, beside the task that owns the [`Membership`].
+#[derive(Clone, Debug)]
+pub struct MemberWatch(watch::Receiver<Told>);
+
+impl MemberWatch {
+    /// What the member is at the moment; never waits.
+    #[must_use]
+    pub fn state(&self) -> MemberState {
+        let told = self.0.borrow();
+        MemberState {
+            stage: told.stage,
+            member_id: told.id.clone(),
+            epoch: told.epoch,
+            last_heartbeat: told.last_heartbeat.map(tokio::time::Instant::into_std),
+            heartbeat_interval: told.heartbeat_interval,
+        }
+    }
 }
 
 /// A member of a consumer group. It knows which partitions it holds, and reads nothing.
@@ -198,13 +219,13 @@ impl Membership {
     /// What the member is at the moment; never waits.
     #[must_use]
     pub fn state(&self) -> MemberState {
-        let told = self.told.borrow();
-        MemberState {
-            stage: told.stage,
-            member_id: told.id.clone(),
-            epoch: told.epoch,
-            last_heartbeat: told.last_heartbeat.map(tokio::time::Instant::into_std),
-        }
+        self.watch().state()
+    }
+
+    /// Tells what the member is, also after the membership has ended.
+    #[must_use]
+    pub fn watch(&self) -> MemberWatch {
+        MemberWatch(self.told.clone())
     }
 
     /// Leaves the group, so that others take over at once. Offsets must be committed before. A

@@ -3,12 +3,11 @@
 
 "use strict";
 
-const { createRequire } = require("node:module");
 const { pathToFileURL } = require("node:url");
 const path = require("node:path");
+const { launch } = require("./launch.js");
 
 const WIDTHS = [1200, 400];
-const packages = createRequire(path.join(process.env.PEER_BROWSER, "package.json"));
 
 const check = (name, problems) =>
   console.log(JSON.stringify({
@@ -103,17 +102,7 @@ const report = async (browser, file) => {
 };
 
 const main = async () => {
-  // The package brings the libraries of the browser along, and unpacks them where it is told so.
-  process.env.AWS_LAMBDA_JS_RUNTIME ??= `nodejs${process.versions.node.split(".")[0]}.x`;
-  process.env.LANG = "en_US.UTF-8";
-  const unpacked = pathToFileURL(packages.resolve("@sparticuz/chromium"));
-  const { default: chromium } = await import(unpacked);
-  const puppeteer = packages("puppeteer-core");
-  const browser = await puppeteer.launch({
-    args: chromium.args,
-    executablePath: await chromium.executablePath(),
-    headless: "shell",
-  });
+  const browser = await launch();
   try {
     const files = process.argv.slice(2);
     if (files[0] === "--version") {

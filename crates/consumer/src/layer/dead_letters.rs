@@ -69,11 +69,19 @@ impl<W: Work> Layer<W> for DeadLetters {
             Err(failure) if !failure.is_postponed() => failure,
             called => return called,
         };
+        if let Some(first) = work.messages().next() {
+            context.count_failure(first, &failure);
+        }
         for message in work.messages().filter(|message| failure.concerns(message.offset())) {
             self.send(message, &failure, context).await?;
+            context.count_dead_letter(message);
             tracing::warn!(record = ?message, topic = self.topic, %failure, "dead letter");
         }
         Ok(())
+    }
+
+    fn dead_letter_topic(&self) -> Option<&str> {
+        Some(&self.topic)
     }
 }
 

@@ -6,6 +6,7 @@ use super::Layer;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::handler::{Handler, Work};
+use crate::message::MessageRef;
 use crate::scheduler::PostponedBy;
 
 /// Pauses between attempts: each twice as long as the one before, up to a limit, less a random
@@ -70,9 +71,13 @@ impl<W: Work> Layer<W> for Retry {
         work: W,
         context: Context<'_>,
     ) -> Result<(), Failure> {
+        let first = work.messages().next().map(MessageRef::to_message);
         match inner.call(work, context).await {
             Err(failure) if failure.is_retriable() && context.attempt() < self.attempts_max => {
                 tracing::debug!(attempt = context.attempt(), %failure, "a record is tried again");
+                if let Some(first) = first {
+                    context.count_failure(first.view(), &failure);
+                }
                 let at = self.backoff.next_at(context);
                 Err(Failure::postponed(at, PostponedBy::Failure))
             }

@@ -28,6 +28,12 @@ pub(super) struct Drain {
     pub(super) deadline: Duration,
 }
 
+impl Drain {
+    pub(super) fn covers(&self, id: PartitionId) -> bool {
+        self.ids.contains(&id)
+    }
+}
+
 impl Runtime {
     pub(super) fn start_drain(&mut self, partitions: Vec<TopicPartition>, purpose: Purpose) {
         let ids: Vec<_> =

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use moldau_client::{Fetcher, Start, TopicPartition};
 
 use crate::chunk::{Chunk, Read};
+use crate::figures::RouteFigures;
 use crate::route::Run;
 use crate::scheduler::{PartitionId, Records, Scheduler};
+use crate::status::Pause;
 
 /// Whether the fetcher reads the partition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,10 +34,20 @@ pub(super) struct Reading {
     fetching: Fetching,
     /// Where to read on after a failure.
     pub(super) restart_at: Option<Start>,
+    pub(super) figures: Arc<RouteFigures>,
+    /// Offset after the last record of the partition, as the last fetch said.
+    pub(super) end: Option<i64>,
+    /// Whether its ledger begins where it is read from.
+    is_placed: bool,
 }
 
 impl Reading {
-    pub(super) fn new(name: TopicPartition, held_bytes_max: usize, runner: Arc<dyn Run>) -> Self {
+    pub(super) fn new(
+        name: TopicPartition,
+        held_bytes_max: usize,
+        runner: Arc<dyn Run>,
+        figures: Arc<RouteFigures>,
+    ) -> Self {
         Self {
             name,
             runner,
@@ -45,12 +57,31 @@ impl Reading {
             held_bytes_max,
             fetching: Fetching::Active,
             restart_at: None,
+            figures,
+            end: None,
+            is_placed: false,
         }
     }
 
     /// It is about to be read by the fetcher, from anywhere.
-    pub(super) fn starts(&mut self) {
+    pub(super) fn starts(&mut self, at: Start) {
+        self.is_placed |= matches!(at, Start::Offset(_));
         self.fetching = Fetching::Active;
+    }
+
+    /// Whether it is known which record is the first that is not done.
+    pub(super) fn is_placed(&self) -> bool {
+        self.is_placed || self.end.is_some()
+    }
+
+    /// Why it is not read on.
+    pub(super) fn paused(&self) -> Option<Pause> {
+        match self.fetching {
+            _ if self.restart_at.is_some() => Some(Pause::Unreadable),
+            Fetching::Active if self.fetched.is_empty() => None,
+            Fetching::Active | Fetching::Paused => Some(Pause::QueueFull),
+            Fetching::GivenBack(_) => Some(Pause::Memory),
+        }
     }
 
     /// Bytes of fetches that are not queued in full.

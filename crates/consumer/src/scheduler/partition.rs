@@ -8,7 +8,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 
 use super::slice::{Part, PostponedBy, Records, Segment, Slice};
-use super::{Order, Plan, Rest, Slicing};
+use super::{Figures, Order, Plan, Rest, Slicing};
 use crate::ledger::{Commit, Delivery, Ledger};
 
 /// Names a lane of a partition.
@@ -38,6 +38,8 @@ struct Lane<C> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
     Active,
+    /// Records are queued, but none is started.
+    Paused,
     Draining,
 }
 
@@ -64,6 +66,8 @@ pub(super) struct Partition<C> {
     /// Records that are queued or run, and their bytes.
     records: usize,
     bytes: usize,
+    /// Records that were handled.
+    handled: u64,
     /// What was last taken to be committed; `None` if it must be taken again.
     committed: Option<Commit>,
     /// Most records of the next slice.
@@ -92,6 +96,7 @@ impl<C: Records> Partition<C> {
             running: 0,
             records: 0,
             bytes: 0,
+            handled: 0,
             committed,
             slice_records,
             spare_queues: Vec::new(),
@@ -219,13 +224,13 @@ impl<C: Records> Partition<C> {
     }
 
     pub(super) fn pass(&mut self, next: i64) {
-        if self.stage == Stage::Active {
+        if self.stage != Stage::Draining {
             self.ledger.pass(next);
         }
     }
 
     pub(super) fn may_run(&self) -> bool {
-        !self.ready.is_empty()
+        !self.ready.is_empty() && self.stage != Stage::Paused
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -306,6 +311,46 @@ impl<C: Records> Partition<C> {
         }
     }
 
+    /// False if it is drained.
+    pub(super) fn set_paused(&mut self, paused: bool) -> bool {
+        if self.stage != Stage::Draining {
+            self.stage = if paused { Stage::Paused } else { Stage::Active };
+        }
+        self.stage != Stage::Draining
+    }
+
+    /// How many records of the slice that runs in a lane are done.
+    pub(super) fn done(&self, id: LaneId) -> usize {
+        match self.lanes.get(&id).map(|lane| &lane.state) {
+            Some(LaneState::Running { slice, .. }) => slice.done(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn figures(&mut self) -> Figures {
+        for id in self.running_lanes() {
+            self.settle(id);
+        }
+        let (mut retrying, mut delayed) = (0, 0);
+        for lane in self.lanes.values().filter(|lane| matches!(lane.state, LaneState::Waiting)) {
+            match lane.queue.front().and_then(|first| first.attempt.postponed_by) {
+                Some(PostponedBy::Failure) => retrying += 1,
+                Some(PostponedBy::Layer(_)) | None => delayed += 1,
+            }
+        }
+        Figures {
+            done_to: self.ledger.base(),
+            position: self.ledger.next(),
+            records: self.records,
+            bytes: self.bytes,
+            running: self.running,
+            retrying,
+            delayed,
+            is_paused: self.stage == Stage::Paused,
+            handled: self.handled,
+        }
+    }
+
     pub(super) fn drain(&mut self) {
         self.stage = Stage::Draining;
         self.ready.clear();
@@ -366,6 +411,7 @@ impl<C: Records> Partition<C> {
             self.records -= records;
             self.bytes -= part.bytes();
         }
+        self.handled += u64::try_from(done - *settled).unwrap_or(0);
         *settled = done;
     }
 

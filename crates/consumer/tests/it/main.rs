@@ -1,11 +1,15 @@
 //! Apps against a broker in this process.
 
+mod admin;
 mod allocations;
 mod apps;
 mod failures;
 mod guide;
 mod layers;
 mod matrix;
+#[cfg(feature = "real-browser")]
+mod page;
 mod periodic;
 mod rebalances;
+mod status;
 mod world;

@@ -1,0 +1,255 @@
+//! What an app counts while it runs, for [`Status`](crate::Status) and the admin port.
+//!
+//! Handled records are counted by the scheduler, with what is done. Times of handlers are sampled,
+//! and failures are counted where they end: by the layer that settles one, or by the runtime.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use moldau_client::{MemberWatch, TopicPartition};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::watch;
+
+use crate::failure::{Cause, Failure};
+use crate::message::MessageRef;
+use crate::status::Trouble;
+
+/// Counters of a route.
+pub(crate) struct RouteFigures {
+    /// Records handled of partitions that were given back.
+    retired: AtomicU64,
+    /// By the index of their kind.
+    failed: [AtomicU64; KINDS.len()],
+    dead_letters: AtomicU64,
+    calls: AtomicU64,
+    /// Whether the last measured call took so long that measuring costs nothing beside it.
+    is_slow: AtomicBool,
+    sampled: Mutex<Sampled>,
+}
+
+/// Times of the calls that were measured.
+#[derive(Clone)]
+pub(crate) struct Sampled {
+    /// Time of calls in microseconds.
+    pub(crate) micros: Histogram<u64>,
+    /// Sum of it.
+    pub(crate) total: Duration,
+    /// CPU time of their thread.
+    pub(crate) cpu: Duration,
+    /// Records that they were given.
+    pub(crate) records: u64,
+}
+
+impl RouteFigures {
+    pub(crate) fn new() -> Self {
+        let micros = Histogram::new(HISTOGRAM_DIGITS).expect("the number of digits is valid");
+        let sampled = Sampled { micros, total: Duration::ZERO, cpu: Duration::ZERO, records: 0 };
+        Self {
+            retired: AtomicU64::new(0),
+            failed: std::array::from_fn(|_| AtomicU64::new(0)),
+            dead_letters: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            is_slow: AtomicBool::new(true),
+            sampled: Mutex::new(sampled),
+        }
+    }
+
+    /// Numbers the next `calls` calls of the handler; returns the first number.
+    pub(crate) fn number(&self, calls: usize) -> u64 {
+        self.calls.fetch_add(u64::try_from(calls).unwrap_or(1), Ordering::Relaxed)
+    }
+
+    /// Runs a call of the handler, and measures it if it is one of the sample.
+    pub(crate) async fn measure<T>(
+        &self,
+        number: u64,
+        records: usize,
+        mut call: Pin<&mut impl Future<Output = T>>,
+    ) -> T {
+        if !number.is_multiple_of(SAMPLE_EVERY) && !self.is_slow.load(Ordering::Relaxed) {
+            return call.await;
+        }
+        let mut cpu = Duration::ZERO;
+        let start = Instant::now();
+        let output = std::future::poll_fn(|context| {
+            let before = thread_cpu();
+            let polled = call.as_mut().poll(context);
+            cpu += thread_cpu().saturating_sub(before);
+            polled
+        })
+        .await;
+        let time = start.elapsed();
+        self.is_slow.store(time >= SLOW, Ordering::Relaxed);
+        let mut sampled = self.lock_sampled();
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(MICROS_MAX);
+        // It grows as far as this bound.
+        sampled.micros.record(micros).ok();
+        sampled.total += time;
+        sampled.cpu += cpu;
+        sampled.records += u64::try_from(records).unwrap_or(0);
+        output
+    }
+
+    /// Counts records handled of a partition that is given back.
+    pub(crate) fn retire(&self, handled: u64) {
+        self.retired.fetch_add(handled, Ordering::Relaxed);
+    }
+
+    pub(crate) fn retired(&self) -> u64 {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn dead_letters(&self) -> u64 {
+        self.dead_letters.load(Ordering::Relaxed)
+    }
+
+    /// Failures by their kind, those that happened.
+    pub(crate) fn failed(&self) -> Vec<(&'static str, u64)> {
+        let counts = self.failed.iter().map(|count| count.load(Ordering::Relaxed));
+        KINDS.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    pub(crate) fn sampled(&self) -> Sampled {
+        self.lock_sampled().clone()
+    }
+
+    fn lock_sampled(&self) -> MutexGuard<'_, Sampled> {
+        self.sampled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What all parts of an app write their figures to.
+#[derive(Default)]
+pub(crate) struct Board {
+    /// Guards the route of each topic.
+    by_topic: Mutex<HashMap<Arc<str>, Arc<RouteFigures>>>,
+    /// Guards the last failures, the oldest first.
+    troubles: Mutex<VecDeque<Trouble>>,
+    /// Guards the membership, once the group has taken the member.
+    member: Mutex<Option<MemberWatch>>,
+    /// Guards end offsets that were asked for, beside those that fetches tell.
+    ends: Mutex<HashMap<TopicPartition, i64>>,
+    /// Where the admin port listens.
+    pub(crate) admin: watch::Sender<Option<SocketAddr>>,
+}
+
+impl Board {
+    /// The records of a topic are handled by the route of these figures.
+    pub(crate) fn bind(&self, topic: &Arc<str>, figures: &Arc<RouteFigures>) {
+        lock(&self.by_topic).insert(Arc::clone(topic), Arc::clone(figures));
+    }
+
+    /// Whether a route has handled records of a topic.
+    pub(crate) fn is_known(&self, topic: &str) -> bool {
+        lock(&self.by_topic).contains_key(topic)
+    }
+
+    /// Whether the records of a topic are handled by the route of these figures.
+    pub(crate) fn is_bound(&self, topic: &str, figures: &Arc<RouteFigures>) -> bool {
+        lock(&self.by_topic).get(topic).is_some_and(|bound| Arc::ptr_eq(bound, figures))
+    }
+
+    /// Counts a failure that a layer settled or that is tried again, once for each attempt.
+    pub(crate) fn take_failure(
+        &self,
+        at: Duration,
+        attempt: u32,
+        of: MessageRef<'_>,
+        why: &Failure,
+    ) {
+        let figures = lock(&self.by_topic).get(of.topic()).cloned();
+        let kind = KINDS.iter().position(|kind| *kind == why.kind());
+        if let (Some(figures), Some(kind)) = (figures, kind) {
+            figures.failed.get(kind).map(|count| count.fetch_add(1, Ordering::Relaxed));
+        }
+        // What a decoder says quotes the payload.
+        let cause = match why.cause() {
+            Cause::Undecodable(_) => "the payload cannot be decoded".to_owned(),
+            _ => why.to_string(),
+        };
+        self.take_trouble(Trouble {
+            at,
+            topic: of.topic().to_owned(),
+            partition: of.partition(),
+            offset: of.offset(),
+            attempt,
+            kind: why.kind(),
+            cause: cause.chars().take(CAUSE_CHARS_MAX).collect(),
+        });
+    }
+
+    pub(crate) fn take_trouble(&self, trouble: Trouble) {
+        let mut troubles = lock(&self.troubles);
+        if troubles.len() >= TROUBLES_MAX {
+            troubles.pop_front();
+        }
+        troubles.push_back(trouble);
+    }
+
+    /// Counts a record that was sent to a topic of dead letters.
+    pub(crate) fn count_dead_letter(&self, of: MessageRef<'_>) {
+        if let Some(figures) = lock(&self.by_topic).get(of.topic()) {
+            figures.dead_letters.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The last failures, the newest first.
+    pub(crate) fn troubles(&self) -> Vec<Trouble> {
+        lock(&self.troubles).iter().rev().cloned().collect()
+    }
+
+    pub(crate) fn set_member(&self, member: MemberWatch) {
+        *lock(&self.member) = Some(member);
+    }
+
+    pub(crate) fn member(&self) -> Option<MemberWatch> {
+        lock(&self.member).clone()
+    }
+
+    pub(crate) fn set_ends(&self, ends: HashMap<TopicPartition, i64>) {
+        *lock(&self.ends) = ends;
+    }
+
+    pub(crate) fn end(&self, partition: &TopicPartition) -> Option<i64> {
+        lock(&self.ends).get(partition).copied()
+    }
+}
+
+fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
+    guarded.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// CPU time that the calling thread has used.
+fn thread_cpu() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    let (seconds, nanos) = (u64::try_from(used.tv_sec), u32::try_from(used.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}
+
+/// Kinds of failures, by [`Failure::kind`].
+const KINDS: [&str; 5] = ["failed", "permanent", "undecodable", "timed_out", "panicked"];
+
+/// Calls of which one is measured: two readings of a clock of the kernel for each poll then cost
+/// 20 ns per call.
+const SAMPLE_EVERY: u64 = 32;
+
+/// Calls of this length are all measured, so that a quiet route has figures too. The choice goes by
+/// the call before, so it favours no length.
+const SLOW: Duration = Duration::from_micros(100);
+
+/// Precision of the histogram: one percent.
+const HISTOGRAM_DIGITS: u8 = 2;
+
+/// Longest time of a call that is told apart: a day.
+const MICROS_MAX: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// Failures that are kept: two screens of them.
+const TROUBLES_MAX: usize = 100;
+
+/// Longest cause that is kept of a failure.
+const CAUSE_CHARS_MAX: usize = 300;

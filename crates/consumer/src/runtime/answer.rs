@@ -1,0 +1,62 @@
+//! Answers to those who ask for figures, or pause partitions.
+
+use std::collections::HashMap;
+
+use super::{PartitionId, Runtime};
+use crate::status::{PartitionStatus, Pause, Question};
+
+impl Runtime {
+    pub(super) fn answer(&mut self, question: Question) {
+        // Whoever asked may be gone.
+        match question {
+            Question::Partitions(asker) => drop(asker.send(self.partitions())),
+            Question::SetPaused(partition, paused, asker) => {
+                let id = self.by_name.get(&partition);
+                let is_read = id.is_some_and(|id| self.scheduler.set_paused(*id, paused));
+                asker.send(is_read).ok();
+            }
+        }
+    }
+
+    fn partitions(&mut self) -> Vec<PartitionStatus> {
+        let now = self.services.clock.now();
+        let mut stalled = HashMap::new();
+        for job in &mut self.jobs {
+            let done = self.scheduler.done(job.ticket);
+            if job.seen_done != done {
+                (job.seen_done, job.seen_at) = (done, now);
+            }
+            let since = stalled.entry(job.ticket.partition).or_insert(job.seen_at);
+            *since = job.seen_at.min(*since);
+        }
+        let ids: Vec<PartitionId> = self.readings.keys().copied().collect();
+        let statuses = ids.into_iter().filter_map(|id| {
+            let (reading, figures) = (self.readings.get(&id)?, self.scheduler.figures(id)?);
+            let is_draining = self.drains.iter().any(|drain| drain.covers(id));
+            let paused = if is_draining {
+                Some(Pause::Draining)
+            } else if figures.is_paused {
+                Some(Pause::Asked)
+            } else {
+                reading.paused()
+            };
+            Some(PartitionStatus {
+                topic: reading.name.topic.to_string(),
+                partition: reading.name.partition,
+                done_to: reading.is_placed().then_some(figures.done_to),
+                position: reading.is_placed().then_some(figures.position),
+                end: reading.end,
+                lag: None,
+                queued_records: figures.records,
+                queued_bytes: figures.bytes,
+                running: figures.running,
+                stalled: stalled.get(&id).map(|since| now.saturating_sub(*since)),
+                retrying: figures.retrying,
+                delayed: figures.delayed,
+                paused,
+                handled: figures.handled,
+            })
+        });
+        statuses.collect()
+    }
+}
