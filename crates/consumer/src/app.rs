@@ -362,8 +362,9 @@ impl Control {
     pub async fn admin_address(&self) -> Option<SocketAddr> {
         let mut address = self.inquiry.board.admin.subscribe();
         tokio::select! {
-            listening = address.wait_for(Option::is_some) => listening.ok().and_then(|it| *it),
+            biased;
             () = self.inquiry.ended() => None,
+            listening = address.wait_for(Option::is_some) => listening.ok().and_then(|it| *it),
         }
     }
 
