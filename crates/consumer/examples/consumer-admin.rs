@@ -16,7 +16,6 @@ struct Purchase {
 }
 
 async fn handle(Json(purchase): Json<Purchase>) -> Result<(), String> {
-    tokio::time::sleep(Duration::from_millis(u64::from(purchase.price % 40))).await;
     match purchase.price % 50 {
         0 => Err(format!("{} has no credit", purchase.customer)),
         _ => Ok(()),
@@ -63,5 +62,5 @@ async fn main() -> moldau_consumer::Result<()> {
             _ = tokio::signal::ctrl_c() => {}
         }
     };
-    app.run(shutdown).await
+    Box::pin(app.run(shutdown)).await
 }

@@ -241,16 +241,10 @@ impl App {
     /// [`Error::Background`] if a part of the app that runs beside the handlers fails.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let name = self.group.clone().ok_or(Error::NoGroup)?;
-        let topics: Vec<String> = self.routes.iter().map(|(it, _)| it.to_string()).collect();
-        let mut sorted: Vec<&Arc<str>> = self.routes.iter().map(|(topic, _)| topic).collect();
-        sorted.sort_unstable();
-        if let Some([topic, _]) = sorted.array_windows().find(|[one, other]| one == other) {
-            return Err(Error::RouteTwice { topic: Arc::clone(topic) });
-        }
-        if topics.is_empty() {
-            return Err(Error::NoRoute);
-        }
+        let topics = self.topics()?;
         self.start_admin(&name)?;
+        let count = self.options.shards.max(1);
+        let questions = self.take_questions(count);
         let AppOptions { cluster: options, mut membership, fetcher, .. } = self.options;
         let connect = Cluster::connect(&self.bootstrap, options.clone());
         let cluster = Box::pin(connect).await?;
@@ -272,12 +266,8 @@ impl App {
             states: self.states,
             board: Arc::clone(&self.inquiry.board),
         };
-        let count = self.options.shards.max(1);
         let (left, links) = member::start(group, count)?;
         let (routes, start) = (Arc::new(self.routes.into_iter().collect()), Instant::now());
-        let (senders, questions): (Vec<_>, Vec<_>) =
-            (0..count).map(|_| mpsc::channel(QUESTIONS_MAX)).unzip();
-        self.shards.send_replace(senders);
         let parts = links.into_iter().zip(questions).enumerate();
         let parts = parts.map(|(index, (member, questions))| Parts {
             share: Share { index, count },
@@ -318,6 +308,28 @@ impl App {
         let deadline = services.clock.now().saturating_add(drain_timeout);
         let background_ended = background.end(&services, deadline).await;
         ended.and(background_ended)
+    }
+
+    /// The topics of its routes.
+    fn topics(&self) -> Result<Vec<String>> {
+        let topics: Vec<String> = self.routes.iter().map(|(it, _)| it.to_string()).collect();
+        let mut sorted: Vec<&Arc<str>> = self.routes.iter().map(|(topic, _)| topic).collect();
+        sorted.sort_unstable();
+        if let Some([topic, _]) = sorted.array_windows().find(|[one, other]| one == other) {
+            return Err(Error::RouteTwice { topic: Arc::clone(topic) });
+        }
+        if topics.is_empty() {
+            return Err(Error::NoRoute);
+        }
+        Ok(topics)
+    }
+
+    /// Lets `count` shards take questions.
+    fn take_questions(&self, count: usize) -> Vec<mpsc::Receiver<Question>> {
+        let (senders, questions): (Vec<_>, Vec<_>) =
+            (0..count).map(|_| mpsc::channel(QUESTIONS_MAX)).unzip();
+        self.shards.send_replace(senders);
+        questions
     }
 
     /// Listens at the admin port.

@@ -13,11 +13,32 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use moldau_client::{MemberWatch, TopicPartition};
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
 use crate::failure::{Cause, Failure};
 use crate::message::MessageRef;
-use crate::status::Trouble;
+
+/// A failure of a handler.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trouble {
+    /// When, since 1970-01-01, by the app's clock.
+    #[serde(rename = "atMillis", serialize_with = "millis")]
+    pub at: Duration,
+    /// Topic of the record, or of the first of the batch.
+    pub topic: String,
+    /// Its partition.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// [`Failure::kind`](crate::Failure::kind).
+    pub kind: &'static str,
+    /// The error in words, at most 300 letters; without the payload.
+    pub cause: String,
+}
 
 /// Counters of a route.
 pub(crate) struct RouteFigures {
@@ -218,6 +239,10 @@ impl Board {
     pub(crate) fn end(&self, partition: &TopicPartition) -> Option<i64> {
         lock(&self.ends).get(partition).copied()
     }
+}
+
+fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u128(time.as_millis())
 }
 
 fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {

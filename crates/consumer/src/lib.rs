@@ -63,6 +63,7 @@ pub use clock::Clock;
 pub use context::Context;
 pub use error::Error;
 pub use failure::{BoxError, Cause, Failure, Postponed};
+pub use figures::Trouble;
 #[cfg(feature = "json")]
 pub use handler::Json;
 pub use handler::{Attempt, Extract, FunctionHandler, Handler, HandlerFn, State, Work};
@@ -75,7 +76,7 @@ pub use message::{Batch, Message, MessageRef};
 pub use periodic::Tick;
 pub use route::{AnyRoute, Route, batch, record};
 pub use scheduler::Order;
-pub use status::{PartitionStatus, Pause, RouteStatus, Status, Trouble};
+pub use status::{PartitionStatus, Pause, RouteStatus, Status};
 
 /// The guide, whose examples are tests.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@ use moldau_client::TopicPartition;
 use serde::{Serialize, Serializer};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::figures::{Board, RouteFigures, Sampled};
+use crate::figures::{Board, RouteFigures, Sampled, Trouble};
 
 /// What an app does: its routes with their partitions, and its last failures.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -99,27 +99,6 @@ pub enum Pause {
     Unreadable,
     /// It is given back.
     Draining,
-}
-
-/// A failure of a handler.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Trouble {
-    /// When, since 1970-01-01, by the app's clock.
-    #[serde(rename = "atMillis", serialize_with = "required_millis")]
-    pub at: Duration,
-    /// Topic of the record, or of the first of the batch.
-    pub topic: String,
-    /// Its partition.
-    pub partition: i32,
-    /// Its offset.
-    pub offset: i64,
-    /// Number of the attempt.
-    pub attempt: u32,
-    /// [`Failure::kind`](crate::Failure::kind).
-    pub kind: &'static str,
-    /// The error in words, at most 300 letters; without the payload.
-    pub cause: String,
 }
 
 impl RouteStatus {
@@ -269,10 +248,6 @@ impl RouteName {
             partitions,
         }
     }
-}
-
-fn required_millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u128(time.as_millis())
 }
 
 fn millis<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -151,9 +151,10 @@ impl Watch {
             let sum = |it: &Sample| it.routes.iter().map(|route| u64::from(of(route))).sum();
             self.samples.iter().map(sum).collect()
         };
+        let elapsed = self.samples.iter().map(|it| it.elapsed.as_millis());
         json!({
             "atMillis": self.samples.iter().map(|it| it.at.as_millis()).collect::<Vec<_>>(),
-            "elapsedMillis": self.samples.iter().map(|it| it.elapsed.as_millis()).collect::<Vec<_>>(),
+            "elapsedMillis": elapsed.collect::<Vec<_>>(),
             "routes": courses.collect::<Vec<_>>(),
             "total": { "handled": total(|it| it.handled), "failed": total(|it| it.failed) },
         })

@@ -13,7 +13,9 @@ impl Runtime {
             Question::SetPaused(partition, paused, asker) => {
                 let id = self.by_name.get(&partition);
                 let is_read = id.is_some_and(|id| self.scheduler.set_paused(*id, paused));
-                asker.send(is_read).ok();
+                if asker.send(is_read).is_err() {
+                    tracing::debug!(?partition, "whoever asked for a pause is gone");
+                }
             }
         }
     }

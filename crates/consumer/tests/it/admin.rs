@@ -30,16 +30,16 @@ impl Answer {
 }
 
 async fn send(port: SocketAddr, request: &str, body: &str) -> Answer {
-    let mut stream = TcpStream::connect(port).await.unwrap();
+    let mut stream = TcpStream::connect(port).await.expect("the port is open");
     let host = if request.contains("Host: ") { "" } else { "\r\nHost: localhost" };
     let length = body.len();
     let request =
         format!("{request}{host}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
-    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.write_all(request.as_bytes()).await.expect("the port reads");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    stream.read_to_string(&mut answer).await.expect("an answer of text");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
-    let status = head[9..12].parse().unwrap();
+    let status = head[9..12].parse().expect("a status");
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
@@ -49,7 +49,8 @@ async fn get(port: SocketAddr, path: &str) -> Answer {
 
 /// Asks by POST, with the key of the page.
 async fn post(port: SocketAddr, path: &str, body: &Value) -> Answer {
-    let key = get(port, "/api/status").await.json()["key"].as_str().unwrap().to_owned();
+    let status = get(port, "/api/status").await.json();
+    let key = status["key"].as_str().expect("a key");
     let request = format!("POST {path} HTTP/1.1\r\nX-Moldau-Key: {key}");
     send(port, &request, &body.to_string()).await
 }
