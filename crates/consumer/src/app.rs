@@ -126,13 +126,14 @@ impl App {
         self
     }
 
-    /// Handles the records of `topic` by `route`.
+    /// Handles the records of `topic` by `route`, and those of its retry topics.
     #[must_use]
     pub fn topic(mut self, topic: &str, route: impl Into<AnyRoute>) -> Self {
         let (topic, mut route) = (Arc::<str>::from(topic), route.into());
         for periodic in route.periodic.drain(..) {
             self.background.push(periodic.background(Some(Arc::clone(&topic))));
         }
+        self.routes.append(&mut route.retries);
         self.routes.push((topic, route));
         self
     }

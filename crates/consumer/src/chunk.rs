@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use moldau_client::{Fetched, Room};
+#[cfg(feature = "encryption")]
+use moldau_records::RawRecord;
 use moldau_records::{BatchView, Decompressor, TimestampType};
 
 use crate::scheduler::Records;
@@ -152,6 +154,26 @@ impl Chunk {
         self.places.get(index).expect("an index is made for a record of the chunk")
     }
 
+    /// A chunk of the record at `place`, with the key, value and headers of `record`, which lie in
+    /// `payload`.
+    #[cfg(feature = "encryption")]
+    pub(crate) fn of(&self, place: &Place, record: &RawRecord<'_>, payload: Bytes) -> Self {
+        let span = spans(&payload);
+        let (key, value, headers) = (record.key(), record.value(), record.headers());
+        let place = Place {
+            bytes_end: key.map_or(0, <[u8]>::len) + value.map_or(0, <[u8]>::len) + headers.len(),
+            key: key.map(span),
+            value: value.map(span),
+            headers: span(headers),
+            headers_count: u32::try_from(record.headers_count()).unwrap_or(0),
+            batch: 0,
+            ..*place
+        };
+        let (topic, kind, spare) = (Arc::clone(&self.topic), Kind::Copied, self.spare.clone());
+        let (payloads, places) = (vec![payload], vec![place]);
+        Self { topic, partition: self.partition, kind, payloads, places, spare }
+    }
+
     pub(crate) fn part(&self, batch: u32, span: Span) -> Option<&[u8]> {
         let payload = self.payloads.get(usize::try_from(batch).ok()?)?;
         let start = usize::try_from(span.start).ok()?;
@@ -224,6 +246,15 @@ fn unpack(
     Ok(unpacked.into())
 }
 
+/// Where parts of a payload of at most 2 GiB lie in it.
+fn spans(payload: &[u8]) -> impl Fn(&[u8]) -> Span + Copy + use<> {
+    let start = payload.as_ptr().addr();
+    move |part| Span {
+        start: u32::try_from(part.as_ptr().addr().saturating_sub(start)).unwrap_or(0),
+        len: u32::try_from(part.len()).unwrap_or(0),
+    }
+}
+
 /// Adds the records from `position` on.
 fn find(
     batch: &BatchView<'_>,
@@ -236,12 +267,7 @@ fn find(
         TimestampType::CreateTime => None,
         TimestampType::LogAppendTime => Some(batch.max_timestamp()),
     };
-    let start = payload.as_ptr().addr();
-    // Parts of a payload of at most 2 GiB.
-    let span = |part: &[u8]| Span {
-        start: u32::try_from(part.as_ptr().addr().saturating_sub(start)).unwrap_or(0),
-        len: u32::try_from(part.len()).unwrap_or(0),
-    };
+    let span = spans(payload);
     let mut bytes_end = places.last().map_or(0, |place| place.bytes_end);
     let records = batch.records_of_payload(payload)?.raw();
     places.reserve(records.remaining().min(payload.len() / RECORD_BYTES_MIN));

@@ -19,6 +19,8 @@ use crate::scheduler::{Attempt, PostponedBy};
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     attempt: Attempt,
+    /// Attempts in other topics, before the record came to this one.
+    attempts_before: u32,
     services: &'a Services,
 }
 
@@ -42,13 +44,20 @@ pub(crate) struct States {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(attempt: Attempt, services: &'a Services) -> Self {
-        Self { attempt, services }
+        Self { attempt, attempts_before: 0, services }
     }
 
-    /// Number of this attempt, from 1 on. Only failures count, not waits.
+    /// The same after `attempts` in other topics.
+    pub(crate) fn after(mut self, attempts: u32) -> Self {
+        self.attempts_before = attempts;
+        self
+    }
+
+    /// Number of this attempt, from 1 on, those in retry topics included. Only failures count, not
+    /// waits.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        self.attempt.failures.saturating_add(1)
+        self.attempts_before.saturating_add(self.attempt.failures).saturating_add(1)
     }
 
     /// Time since 1970-01-01 by the app's clock.

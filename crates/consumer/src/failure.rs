@@ -68,6 +68,21 @@ impl Failure {
         self
     }
 
+    /// The same, about the records at `offsets`, which are some of those that it was about.
+    pub(crate) fn only(mut self, offsets: Vec<i64>) -> Self {
+        self.concerned = Some(offsets);
+        self
+    }
+
+    /// The same, about the records at `offsets` too.
+    #[cfg(feature = "encryption")]
+    pub(crate) fn and_concerning(mut self, offsets: &[i64]) -> Self {
+        if let Some(concerned) = &mut self.concerned {
+            concerned.extend_from_slice(offsets);
+        }
+        self
+    }
+
     /// Whether it is about the record at `offset`, of those that the handler was given.
     #[must_use]
     pub fn concerns(&self, offset: i64) -> bool {

@@ -37,6 +37,10 @@ pub trait Work: Clone + Send + Sync + 'static {
 
     /// Leaves out records; `None` if none is left. What was left out counts as handled.
     fn retain(self, keep: impl FnMut(&Message) -> bool) -> Option<Self>;
+
+    /// Replaces each record, by one of the same offset.
+    #[must_use]
+    fn map(self, replace: impl FnMut(MessageRef<'_>) -> Message) -> Self;
 }
 
 impl Work for Message {
@@ -46,6 +50,10 @@ impl Work for Message {
 
     fn retain(self, mut keep: impl FnMut(&Message) -> bool) -> Option<Self> {
         keep(&self).then_some(self)
+    }
+
+    fn map(self, mut replace: impl FnMut(MessageRef<'_>) -> Message) -> Self {
+        replace(self.view())
     }
 }
 
@@ -58,6 +66,10 @@ impl Work for Batch {
         let kept = self.retaining(keep);
         (!kept.is_empty()).then_some(kept)
     }
+
+    fn map(self, replace: impl FnMut(MessageRef<'_>) -> Message) -> Self {
+        self.mapped(replace)
+    }
 }
 
 /// Handles records or batches. Layers wrap one handler into another.
@@ -68,6 +80,11 @@ pub trait Handler<W: Work>: Send + Sync + 'static {
         work: W,
         context: Context<'_>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Topics that the app reads by the same route, beside its own.
+    fn topics(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// An argument of a handler, taken from a record or batch.

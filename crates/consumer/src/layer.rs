@@ -9,12 +9,19 @@
 //! record occupies no worker then, and the outer layers pass the failure on.
 
 mod dead_letters;
+#[cfg(feature = "encryption")]
+mod decrypt;
 mod delay;
+mod headers;
 mod metrics;
+mod pipe;
 mod retry;
+mod retry_topics;
 mod select;
 mod throttle;
 mod timeout;
+mod trace;
+mod unique;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,13 +29,21 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::handler::{Handler, Work};
 
-pub use dead_letters::{DeadLetters, header};
+pub use dead_letters::{DeadLetters, Replay};
+#[cfg(feature = "encryption")]
+pub use decrypt::Decrypt;
 pub use delay::Delay;
+pub(crate) use headers::attempts_before;
+pub use headers::{header, pipe_header, retry_header};
 pub use metrics::{Measured, Metrics};
+pub use pipe::Pipe;
 pub use retry::{Backoff, Retry};
+pub use retry_topics::RetryTopics;
 pub use select::{Expire, Filter};
 pub use throttle::Throttle;
 pub use timeout::Timeout;
+pub use trace::Trace;
+pub use unique::{DoneIds, Unique, Window};
 
 /// Wraps a handler.
 pub trait Layer<W: Work>: Send + Sync + 'static {
@@ -44,6 +59,11 @@ pub trait Layer<W: Work>: Send + Sync + 'static {
     /// AsyncAPI document.
     fn dead_letter_topic(&self) -> Option<&str> {
         None
+    }
+
+    /// Topics that the app reads by the same route, beside its own.
+    fn topics(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -67,6 +87,12 @@ impl<W: Work, L: Layer<W>, H: Handler<W>> Handler<W> for Layered<L, H> {
         context: Context<'_>,
     ) -> impl Future<Output = Result<(), Failure>> + Send {
         self.layer.call(&self.inner, work, context)
+    }
+
+    fn topics(&self) -> Vec<String> {
+        let mut topics = self.inner.topics();
+        topics.extend(self.layer.topics());
+        topics
     }
 }
 

@@ -67,9 +67,12 @@ pub use figures::Trouble;
 #[cfg(feature = "json")]
 pub use handler::Json;
 pub use handler::{Attempt, Extract, FunctionHandler, Handler, HandlerFn, State, Work};
+#[cfg(feature = "encryption")]
+pub use layer::Decrypt;
 pub use layer::{
-    Backoff, DeadLetters, Delay, Expire, Filter, Layer, Layered, Measured, Metrics, Retry,
-    Throttle, Timeout, header,
+    Backoff, DeadLetters, Delay, DoneIds, Expire, Filter, Layer, Layered, Measured, Metrics, Pipe,
+    Replay, Retry, RetryTopics, Throttle, Timeout, Trace, Unique, Window, header, pipe_header,
+    retry_header,
 };
 pub use ledger::{Commit, Delivery, Ledger, METADATA_BYTES_MAX};
 pub use message::{Batch, Message, MessageRef};
@@ -82,6 +85,10 @@ pub use status::{PartitionStatus, Pause, RouteStatus, Status};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/consumer.md")]
 struct Guide;
+
+/// Services of keys for [`Decrypt`].
+#[cfg(feature = "encryption")]
+pub use moldau_encryption as encryption;
 
 /// Result of calls of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

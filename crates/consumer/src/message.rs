@@ -3,7 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "encryption")]
+use bytes::Bytes;
 use moldau_records::HeaderView;
+#[cfg(feature = "encryption")]
+use moldau_records::{Error::FormatOverflow, RawRecord, varint};
 
 use crate::chunk::{Chunk, Place};
 use crate::scheduler::Slice;
@@ -141,6 +145,40 @@ impl<'a> MessageRef<'a> {
         self.headers().find(|header| header.key == key.as_bytes())?.value
     }
 
+    /// The same record with key, value and headers of the encoded record `record`.
+    ///
+    /// # Errors
+    /// `record` is malformed.
+    #[cfg(feature = "encryption")]
+    pub(crate) fn with(self, record: Vec<u8>) -> Result<Message, moldau_records::Error> {
+        let payload = Bytes::from(record);
+        let raw = RawRecord::parse(&payload)?;
+        raw.check_headers()?;
+        let chunk = self.chunk.of(self.place(), &raw, payload.clone());
+        Ok(Message { chunk: Arc::new(chunk), index: 0 })
+    }
+
+    /// It as an encoded record (KIP-98), with timestamp and offset of its batch.
+    ///
+    /// # Errors
+    /// A part is longer than 2 GiB.
+    #[cfg(feature = "encryption")]
+    pub(crate) fn encoded(self) -> Result<Vec<u8>, moldau_records::Error> {
+        let length = |len: usize| i32::try_from(len).map_err(|_| FormatOverflow);
+        let place = self.place();
+        let mut body = vec![0, 0, 0];
+        for part in [self.key(), self.value()] {
+            varint::write_i32(&mut body, part.map_or(Ok(-1), |part| length(part.len()))?);
+            body.extend_from_slice(part.unwrap_or_default());
+        }
+        varint::write_i32(&mut body, i32::try_from(place.headers_count).unwrap_or(0));
+        body.extend_from_slice(self.chunk.part(place.batch, place.headers).unwrap_or_default());
+        let mut record = Vec::with_capacity(varint::LEN_32_MAX + body.len());
+        varint::write_i32(&mut record, length(body.len())?);
+        record.extend_from_slice(&body);
+        Ok(record)
+    }
+
     fn place(self) -> &'a Place {
         self.chunk.place(self.index)
     }
@@ -188,6 +226,11 @@ impl Batch {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    pub(crate) fn mapped(self, replace: impl FnMut(MessageRef<'_>) -> Message) -> Self {
+        let kept = self.iter().map(replace).collect();
+        Self { slice: self.slice, kept: Some(kept) }
     }
 
     pub(crate) fn retaining(self, mut keep: impl FnMut(&Message) -> bool) -> Self {

@@ -9,6 +9,16 @@ use moldau_client::{
 };
 use tokio::sync::{OnceCell, oneshot};
 
+/// Where a record is to be sent: to the partition of its key, or, without a key, to `partition`
+/// modulo the number of partitions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct To<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) partition: i32,
+    /// Whether the partition is that of a record with a key too.
+    pub(crate) keeps_partition: bool,
+}
+
 /// Sends records and waits for their outcome. The producer starts with the first of them.
 pub(crate) struct Outbox {
     cluster: Cluster,
@@ -29,26 +39,16 @@ impl Outbox {
         Self { cluster, producer, next_token: AtomicU64::new(0), waiting }
     }
 
-    /// Sends a record to the partition of its key, or, without a key, to `partition` modulo the
-    /// number of partitions. Returns when the cluster has it.
-    pub(crate) async fn send(&self, topic: &str, partition: i32, record: Record<'_>) -> Result<()> {
+    /// Sends a record. Returns when the cluster has it.
+    pub(crate) async fn send_to(&self, to: To<'_>, record: Record<'_>) -> Result<()> {
+        let To { topic, partition, keeps_partition } = to;
+        let producer = self.producer.get_or_try_init(|| self.start()).await?;
         let partitions = self.cluster.topic(topic).await?.partitions.len();
         let count = i32::try_from(partitions).unwrap_or(i32::MAX).max(1);
         let partition = match record.key {
-            Some(key) => partition_for_key(key, partitions),
-            None => partition.rem_euclid(count),
+            Some(key) if !keeps_partition => partition_for_key(key, partitions),
+            _ => partition.rem_euclid(count),
         };
-        self.send_to(topic, partition, record).await
-    }
-
-    /// Sends a record to this partition. Returns when the cluster has it.
-    pub(crate) async fn send_to(
-        &self,
-        topic: &str,
-        partition: i32,
-        record: Record<'_>,
-    ) -> Result<()> {
-        let producer = self.producer.get_or_try_init(|| self.start()).await?;
         let handle = producer.partition(topic, partition).await?;
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let record = Record { token, ..record };

@@ -17,7 +17,7 @@ use crate::context::{Context, Services};
 use crate::failure::{Cause, Failure, Postponed};
 use crate::figures::RouteFigures;
 use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
-use crate::layer::{Backoff, Layer, Layered};
+use crate::layer::{Backoff, Layer, Layered, attempts_before};
 use crate::message::{Batch, Message, MessageRef};
 use crate::periodic::{Periodic, Tick};
 use crate::scheduler::{Order, Plan, PostponedBy, Rest, Slice, Slicing};
@@ -145,9 +145,46 @@ pub struct AnyRoute {
     pub(crate) dead_letter_topics: Vec<String>,
     #[cfg(feature = "schemars")]
     pub(crate) payload: Option<PayloadSchema>,
+    /// Topics that are read beside that of the route, because its layers send records to them.
+    pub(crate) retries: Vec<(Arc<str>, Self)>,
+}
+
+/// What all topics of a route have in common.
+struct Common {
+    plan: Plan,
+    dead_letter_topics: Vec<String>,
+    #[cfg(feature = "schemars")]
+    payload: Option<PayloadSchema>,
 }
 
 impl AnyRoute {
+    /// A route that runs what `runner` makes of how often a record was tried in other topics.
+    fn new(
+        common: &Common,
+        periodic: Vec<Periodic>,
+        mut topics: Vec<String>,
+        runner: impl Fn(AttemptsBefore, Arc<RouteFigures>) -> Arc<dyn Run>,
+    ) -> Self {
+        topics.sort_unstable();
+        topics.dedup();
+        let route = |periodic, retries, attempts_before: AttemptsBefore| {
+            let figures = Arc::new(RouteFigures::new());
+            Self {
+                plan: common.plan,
+                periodic,
+                runner: runner(attempts_before, Arc::clone(&figures)),
+                figures,
+                dead_letter_topics: common.dead_letter_topics.clone(),
+                #[cfg(feature = "schemars")]
+                payload: common.payload.clone(),
+                retries,
+            }
+        };
+        let retry = |topic: String| (topic.into(), route(Vec::new(), Vec::new(), attempts_before));
+        let retries = topics.into_iter().map(retry).collect();
+        route(periodic, retries, |_| 0)
+    }
+
     /// What the figures of the route of a topic are called.
     pub(crate) fn name(&self, topic: &Arc<str>) -> RouteName {
         RouteName {
@@ -160,31 +197,31 @@ impl AnyRoute {
 
 impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
     fn from(route: Route<Message, H>) -> Self {
-        let figures = Arc::new(RouteFigures::new());
-        Self {
+        let (topics, handler) = (route.handler.topics(), Arc::new(route.handler));
+        let common = Common {
             plan: Plan { slicing: Slicing::Paced, ..route.plan },
-            periodic: route.periodic,
-            runner: Arc::new(ByRecord(Arc::new(route.handler), Arc::clone(&figures))),
-            figures,
             dead_letter_topics: route.dead_letter_topics,
             #[cfg(feature = "schemars")]
             payload: route.payload,
-        }
+        };
+        Self::new(&common, route.periodic, topics, |attempts_before, figures| {
+            Arc::new(ByRecord { handler: Arc::clone(&handler), attempts_before, figures })
+        })
     }
 }
 
 impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
     fn from(route: Route<Batch, H>) -> Self {
-        let figures = Arc::new(RouteFigures::new());
-        Self {
+        let (topics, handler) = (route.handler.topics(), Arc::new(route.handler));
+        let common = Common {
             plan: route.plan,
-            periodic: route.periodic,
-            runner: Arc::new(ByBatch(Arc::new(route.handler), Arc::clone(&figures))),
-            figures,
             dead_letter_topics: route.dead_letter_topics,
             #[cfg(feature = "schemars")]
             payload: route.payload,
-        }
+        };
+        Self::new(&common, route.periodic, topics, |attempts_before, figures| {
+            Arc::new(ByBatch { handler: Arc::clone(&handler), attempts_before, figures })
+        })
     }
 }
 
@@ -198,11 +235,19 @@ pub(crate) trait Run: Send + Sync {
     fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running);
 }
 
-struct ByRecord<H>(Arc<H>, Arc<RouteFigures>);
+/// How often a record was tried in other topics.
+type AttemptsBefore = fn(MessageRef<'_>) -> u32;
+
+struct ByRecord<H> {
+    handler: Arc<H>,
+    attempts_before: AttemptsBefore,
+    figures: Arc<RouteFigures>,
+}
 
 impl<H: Handler<Message>> Run for ByRecord<H> {
     fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
-        let (handler, figures) = (Arc::clone(&self.0), Arc::clone(&self.1));
+        let (handler, figures) = (Arc::clone(&self.handler), Arc::clone(&self.figures));
+        let attempts_before = self.attempts_before;
         running.set(async move {
             let context = Context::new(slice.attempt(), &services);
             let run = async {
@@ -214,6 +259,7 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
                         break;
                     }
                     let message = Message::new(Arc::clone(chunk), index);
+                    let context = context.after(attempts_before(message.view()));
                     let call = pin!(handler.call(message, context));
                     if let Err(failure) = figures.measure(number, 1, call).await {
                         let message = Message::new(Arc::clone(chunk), index);
@@ -228,15 +274,21 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
     }
 }
 
-struct ByBatch<H>(Arc<H>, Arc<RouteFigures>);
+struct ByBatch<H> {
+    handler: Arc<H>,
+    attempts_before: AttemptsBefore,
+    figures: Arc<RouteFigures>,
+}
 
 impl<H: Handler<Batch>> Run for ByBatch<H> {
     fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
-        let (handler, figures) = (Arc::clone(&self.0), Arc::clone(&self.1));
+        let (handler, figures) = (Arc::clone(&self.handler), Arc::clone(&self.figures));
+        let attempts_before = self.attempts_before;
         running.set(async move {
             let context = Context::new(slice.attempt(), &services);
             let run = async {
                 let batch = Batch::of(slice.clone());
+                let context = context.after(batch.iter().next().map_or(0, attempts_before));
                 let records = slice.len();
                 let call = pin!(handler.call(batch.clone(), context));
                 match figures.measure(figures.number(1), records, call).await {

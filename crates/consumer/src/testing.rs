@@ -39,8 +39,8 @@ use moldau_broker::{
 };
 use moldau_client::{
     Admin, Cluster, ClusterOptions, Delivery, Fetcher, FetcherOptions, GroupProtocol,
-    MembershipOptions, Producer, ProducerOptions, Record, Start, TopicPartition, TopicSpec,
-    partition_for_key,
+    MembershipOptions, OffsetSpec, Producer, ProducerOptions, Record, Start, TopicPartition,
+    TopicSpec, partition_for_key,
 };
 use moldau_records::Decompressor;
 use tempfile::TempDir;
@@ -218,6 +218,20 @@ impl TestBroker {
         let committed = committed.expect("the broker answers");
         let is_of_topic = |partition: &TopicPartition| &*partition.topic == topic;
         committed.iter().filter(|(it, _)| is_of_topic(it)).map(|(_, offset)| *offset).sum()
+    }
+
+    /// How many records of a topic a group has not committed.
+    ///
+    /// # Panics
+    /// The topic does not exist.
+    pub async fn lag(&self, group: &str, topic: &str) -> i64 {
+        let cluster = self.cluster().await;
+        let partitions = cluster.topic(topic).await.expect("the topic exists").partitions.len();
+        let wanted = (0..).take(partitions).map(|it| TopicPartition::of(topic, it));
+        let wanted: Vec<_> = wanted.map(|partition| (partition, OffsetSpec::Latest)).collect();
+        let ends = cluster.list_offsets(&wanted).await.into_values();
+        let records: i64 = ends.map(|end| end.expect("the broker answers").offset).sum();
+        records - self.committed(group, topic).await
     }
 
     /// A client of the broker.

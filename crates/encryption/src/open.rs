@@ -40,6 +40,14 @@ impl<'r> SealedRecord<'r> {
         self.wrapper.edek
     }
 
+    /// Appends the record without this layer of sealing to `out`.
+    ///
+    /// # Errors
+    /// [`Damage`]; what `out` has more then is worthless.
+    pub fn open_into(&self, key: &OpeningKey, out: &mut Vec<u8>) -> Result<(), Damage> {
+        self.write(key, out)
+    }
+
     /// Replaces the record, which is at hand in `edit`, by one without this layer of sealing.
     ///
     /// # Errors

@@ -31,6 +31,20 @@ pub struct RawRecord<'a> {
 }
 
 impl<'a> RawRecord<'a> {
+    /// The record that `bytes` are, its length included.
+    ///
+    /// # Errors
+    /// [`Error::InvalidVarint`], [`Error::InvalidRecord`].
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Error> {
+        let mut rest = bytes;
+        let record = Self::read(&mut rest)?;
+        if rest.is_empty() {
+            Ok(record)
+        } else {
+            Err(Error::InvalidRecord { reason: "bytes follow it" })
+        }
+    }
+
     #[inline]
     fn read(input: &mut &'a [u8]) -> Result<Self, Error> {
         let all = *input;

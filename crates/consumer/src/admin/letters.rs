@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::layer::header;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, To};
 
 /// A dead letter as people read it.
 #[derive(Debug, Serialize)]
@@ -155,7 +155,10 @@ pub(super) async fn replay(
         value: kept.value.as_deref(),
         headers: &headers,
     };
-    let sent = outbox.send_to(&origin.topic, origin.partition, record).await;
+    let sent = {
+        let (topic, partition) = (&*origin.topic, origin.partition);
+        outbox.send_to(To { topic, partition, keeps_partition: true }, record).await
+    };
     sent.map(|()| origin).map_err(|error| format!("It cannot be sent: {error}."))
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::headers::made_at;
 use super::{Layer, next_number};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -31,7 +32,7 @@ impl<W: Work> Layer<W> for Delay {
         work: W,
         context: Context<'_>,
     ) -> Result<(), Failure> {
-        let newest = work.messages().map(|message| message.timestamp()).max().unwrap_or(-1);
+        let newest = work.messages().map(made_at).max().unwrap_or(-1);
         let due = u64::try_from(newest).map_or(Duration::ZERO, Duration::from_millis) + self.by;
         if due > context.now() {
             return Err(Failure::postponed(due, PostponedBy::Layer(self.number)));

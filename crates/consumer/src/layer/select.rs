@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Layer;
+use super::headers::made_at;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::handler::{Handler, Work};
@@ -30,7 +31,8 @@ impl<W: Work, P: Fn(&Message) -> bool + Send + Sync + 'static> Layer<W> for Filt
     }
 }
 
-/// Leaves out records whose timestamp is older than a time. Records without a timestamp are kept.
+/// Leaves out records whose timestamp is older than a time. In a retry topic it is that of their
+/// origin. Records without a timestamp are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Expire {
     after: Duration,
@@ -53,7 +55,7 @@ impl<W: Work> Layer<W> for Expire {
     ) -> Result<(), Failure> {
         let now = context.now();
         let is_fresh = |message: &Message| {
-            let timestamp = u64::try_from(message.timestamp()).ok().map(Duration::from_millis);
+            let timestamp = u64::try_from(made_at(message.view())).ok().map(Duration::from_millis);
             timestamp.is_none_or(|timestamp| timestamp + self.after >= now)
         };
         call_with(inner, work.retain(is_fresh), context).await
@@ -61,7 +63,7 @@ impl<W: Work> Layer<W> for Expire {
 }
 
 /// Handles what is left, if anything is. Its failure does not concern what was left out.
-async fn call_with<W: Work, H: Handler<W>>(
+pub(super) async fn call_with<W: Work, H: Handler<W>>(
     inner: &H,
     left: Option<W>,
     context: Context<'_>,

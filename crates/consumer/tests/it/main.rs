@@ -12,4 +12,6 @@ mod page;
 mod periodic;
 mod rebalances;
 mod status;
+mod retry_topics;
+mod sealed;
 mod world;

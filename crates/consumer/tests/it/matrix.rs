@@ -9,20 +9,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use moldau_consumer::encryption::KeySettings;
 use moldau_consumer::testing::TestBroker;
 use moldau_consumer::{
-    AnyRoute, Attempt, Batch, Context, DeadLetters, Delay, Expire, Failure, Filter, Handler, Layer,
-    Message, Metrics, Order, Retry, Throttle, Timeout, Work, batch, record,
+    AnyRoute, Attempt, Batch, Context, DeadLetters, Decrypt, Delay, Expire, Failure, Filter,
+    Handler, Layer, Message, MessageRef, Metrics, Order, Pipe, Retry, RetryTopics, Throttle,
+    Timeout, Trace, Unique, Window, Work, batch, pipe_header, record, retry_header,
 };
 
+use crate::sealed::Sealing;
 use crate::world::{DEADLINE, Seen, TOPIC, channel, ticking};
 
 const ATTEMPTS_MAX: u32 = 3;
 /// So long that the clock, which a test moves in a hurry, does not pass it while a dead letter is
 /// sent.
 const TIMEOUT: Duration = Duration::from_secs(600);
+/// Of two retry topics.
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// Apps that run at a time.
-const APPS: usize = 24;
+const APPS: usize = 12;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
@@ -34,9 +39,14 @@ enum Kind {
     Delay,
     Expire,
     Metrics,
+    RetryTopics,
+    Pipe,
+    Unique,
+    Trace,
+    Decrypt,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 13] = [
     Kind::Retry,
     Kind::DeadLetters,
     Kind::Timeout,
@@ -45,6 +55,11 @@ const KINDS: [Kind; 8] = [
     Kind::Delay,
     Kind::Expire,
     Kind::Metrics,
+    Kind::RetryTopics,
+    Kind::Pipe,
+    Kind::Unique,
+    Kind::Trace,
+    Kind::Decrypt,
 ];
 
 /// A layer that is chosen as the test runs.
@@ -57,19 +72,29 @@ enum Chosen {
     Delay(Delay),
     Expire(Expire),
     Metrics(Metrics),
+    RetryTopics(RetryTopics),
+    Pipe(Pipe),
+    Unique(Unique),
+    Trace(Trace),
+    Decrypt(Decrypt),
 }
 
 impl Chosen {
-    fn new(kind: Kind, dead_letters: &str) -> Self {
+    fn new(kind: Kind, combination: &Combination, decrypt: &Decrypt) -> Self {
         match kind {
             Kind::Retry => Self::Retry(Retry::exponential(ATTEMPTS_MAX, Duration::from_secs(1))),
-            Kind::DeadLetters => Self::DeadLetters(DeadLetters::to(dead_letters)),
+            Kind::DeadLetters => Self::DeadLetters(DeadLetters::to(combination.dead_letters())),
             Kind::Timeout => Self::Timeout(Timeout::after(TIMEOUT)),
             Kind::Filter => Self::Filter(Filter::new(|message| message.value() != Some(b"skip"))),
             Kind::Throttle => Self::Throttle(Throttle::per_second(20)),
             Kind::Delay => Self::Delay(Delay::by(Duration::from_secs(3))),
             Kind::Expire => Self::Expire(Expire::after(Duration::from_hours(10_000))),
             Kind::Metrics => Self::Metrics(Metrics::default()),
+            Kind::RetryTopics => Self::RetryTopics(combination.retry_topics()),
+            Kind::Pipe => Self::Pipe(Pipe::to(combination.piped())),
+            Kind::Unique => Self::Unique(Unique::by(id, Window::new(1000))),
+            Kind::Trace => Self::Trace(Trace),
+            Kind::Decrypt => Self::Decrypt(decrypt.clone()),
         }
     }
 }
@@ -90,6 +115,18 @@ impl<W: Work> Layer<W> for Chosen {
             Self::Delay(layer) => layer.call(inner, work, context).await,
             Self::Expire(layer) => layer.call(inner, work, context).await,
             Self::Metrics(layer) => layer.call(inner, work, context).await,
+            Self::RetryTopics(layer) => layer.call(inner, work, context).await,
+            Self::Pipe(layer) => layer.call(inner, work, context).await,
+            Self::Unique(layer) => layer.call(inner, work, context).await,
+            Self::Trace(layer) => layer.call(inner, work, context).await,
+            Self::Decrypt(layer) => layer.call(inner, work, context).await,
+        }
+    }
+
+    fn topics(&self) -> Vec<String> {
+        match self {
+            Self::RetryTopics(layer) => Layer::<W>::topics(layer),
+            _ => Vec::new(),
         }
     }
 }
@@ -102,6 +139,8 @@ enum Fate {
     DeadLetter,
     Failed,
     Postponed,
+    /// Sent to a retry topic.
+    Moved,
     NeverReturns,
 }
 
@@ -114,49 +153,63 @@ fn fate_in_handler(value: &str, attempt: u32) -> Fate {
     }
 }
 
-/// The fate behind `layers`, the outermost last.
-fn fate_behind(layers: &[Kind], value: &str, attempt: u32) -> Fate {
+/// The fate behind `layers`, the outermost last, of a record that was moved `moves` times.
+fn fate_behind(layers: &[Kind], value: &str, attempt: u32, moves: usize) -> Fate {
     let Some((layer, inner)) = layers.split_last() else { return fate_in_handler(value, attempt) };
+    // A filter sees only what is in clear where it stands.
+    let sees_values = !inner.contains(&Kind::Decrypt);
     match (layer, value) {
-        (Kind::Filter, "skip") | (Kind::Expire, "old") => return Fate::LeftOut,
+        (Kind::Filter, "skip") if sees_values => return Fate::LeftOut,
+        (Kind::Expire, "old") => return Fate::LeftOut,
         _ => {}
     }
-    match (layer, fate_behind(inner, value, attempt)) {
+    match (layer, fate_behind(inner, value, attempt, moves)) {
         (Kind::Timeout, Fate::NeverReturns) => Fate::Failed,
         (Kind::Retry, Fate::Failed) if attempt < ATTEMPTS_MAX => Fate::Postponed,
         (Kind::DeadLetters, Fate::Failed) => Fate::DeadLetter,
+        (Kind::RetryTopics, Fate::Failed) if moves < RETRY_DELAYS.len() => Fate::Moved,
         (_, fate) => fate,
     }
 }
 
 /// What becomes of a record in the end: what no layer settles is tried again.
 fn fate(layers: &[Kind], value: &str) -> Fate {
-    let mut fates = (1..).map(|attempt| fate_behind(layers, value, attempt));
-    let is_final = |fate: &Fate| !matches!(fate, Fate::Failed | Fate::Postponed);
-    fates.find(is_final).expect("no record fails for ever")
+    let mut moves = 0;
+    for attempt in 1..100 {
+        match fate_behind(layers, value, attempt, moves) {
+            Fate::Failed | Fate::Postponed => {}
+            Fate::Moved => moves += 1,
+            fate => return fate,
+        }
+    }
+    panic!("a record fails for ever");
 }
 
 #[derive(Clone, Debug)]
 struct Combination {
-    number: usize,
+    /// The number of the pair, and of the route in its app.
+    number: (usize, usize),
     layers: [Kind; 2],
     order: Order,
     is_batch: bool,
     shards: usize,
 }
 
-fn combinations() -> Vec<Combination> {
+/// An app for each pair of layers, with a route for each order, for records and batches.
+fn pairs() -> Vec<Vec<Combination>> {
     let mut all = Vec::new();
     for (at, inner) in KINDS.into_iter().enumerate() {
         for outer in KINDS {
+            let mut routes = Vec::new();
             for order in [Order::Partition, Order::by_key(), Order::None] {
                 for is_batch in [false, true] {
-                    let (number, layers) = (all.len(), [inner, outer]);
+                    let (number, layers) = ((all.len(), routes.len()), [inner, outer]);
                     // Each pair in one order on one shard, in the other order on three.
                     let shards = if KINDS[..=at].contains(&outer) { 1 } else { 3 };
-                    all.push(Combination { number, layers, order, is_batch, shards });
+                    routes.push(Combination { number, layers, order, is_batch, shards });
                 }
             }
+            all.push(routes);
         }
     }
     all
@@ -166,19 +219,52 @@ impl Combination {
     /// The topic that holds what this combination can settle.
     fn topic(&self) -> String {
         let is_among = |kind| self.layers.contains(&kind);
-        topic(is_among(Kind::DeadLetters), is_among(Kind::Timeout))
+        let topic = topic(is_among(Kind::DeadLetters), is_among(Kind::Timeout), self.number.1);
+        if is_among(Kind::Decrypt) { sealed(&topic) } else { topic }
+    }
+
+    /// A name of its own.
+    fn name(&self, what: &str) -> String {
+        format!("{what}.{}.{}", self.number.0, self.number.1)
     }
 
     fn dead_letters(&self) -> String {
-        format!("dead.{}", self.number)
+        self.name("dead")
     }
 
-    fn route(&self, sender: tokio::sync::mpsc::UnboundedSender<Seen>) -> AnyRoute {
-        let [inner, outer] = self.layers.map(|kind| Chosen::new(kind, &self.dead_letters()));
+    fn piped(&self) -> String {
+        self.name("piped")
+    }
+
+    fn retry_topics(&self) -> RetryTopics {
+        RetryTopics::to(&self.name("retry"), RETRY_DELAYS)
+    }
+
+    /// Topics that the layers send records to.
+    fn topics_written(&self) -> Vec<String> {
+        let mut topics = Vec::new();
+        if self.layers.contains(&Kind::DeadLetters) {
+            topics.push(self.dead_letters());
+        }
+        if self.layers.contains(&Kind::Pipe) {
+            topics.push(self.piped());
+        }
+        if self.layers.contains(&Kind::RetryTopics) {
+            topics.extend_from_slice(self.retry_topics().names());
+        }
+        topics
+    }
+
+    fn route(
+        &self,
+        decrypt: &Decrypt,
+        sender: tokio::sync::mpsc::UnboundedSender<Seen>,
+    ) -> AnyRoute {
+        let [inner, outer] = self.layers.map(|kind| Chosen::new(kind, self, decrypt));
         let by_record = sender.clone();
         if self.is_batch {
             let handler = move |batch: Batch, Attempt(attempt): Attempt| {
-                let seen = batch.iter().map(Seen::of).collect();
+                let seen = batch.iter().map(origin).collect();
                 handle(seen, attempt, sender.clone())
             };
             return batch(handler)
@@ -189,37 +275,34 @@ impl Combination {
                 .into();
         }
         let handler = move |message: Message, Attempt(attempt): Attempt| {
-            handle(vec![Seen::of(&message)], attempt, by_record.clone())
+            handle(vec![origin(&message)], attempt, by_record.clone())
         };
         record(handler).layer(inner).layer(outer).order(self.order).into()
     }
 
-    async fn run(&self, broker: &TestBroker, written: &[Seen]) {
-        let (sender, mut receiver) = channel();
-        let group = format!("group-{}", self.number);
-        let app = broker.app(&group).topic(&self.topic(), self.route(sender)).shards(self.shards);
-        let total = i64::try_from(written.len()).expect("some records");
-        let shutdown = async {
-            while broker.committed(&group, &self.topic()).await < total {
+    /// Waits until all is committed.
+    async fn drained(&self, broker: &TestBroker, group: &str) {
+        let mut topics = vec![self.topic()];
+        if self.layers.contains(&Kind::RetryTopics) {
+            // Records go from each of them to the next.
+            topics.extend_from_slice(self.retry_topics().names());
+        }
+        for topic in topics {
+            while broker.lag(group, &topic).await > 0 {
                 let clock = broker.clock();
                 clock.sleep_until(clock.now() + Duration::from_secs(2)).await;
             }
-        };
-        let ran = tokio::time::timeout(DEADLINE, app.run(shutdown)).await;
-        let ended = ran.unwrap_or_else(|_| panic!("{self:?} does not end"));
-        ended.unwrap_or_else(|error| panic!("{self:?}: {error}"));
-        assert_eq!(broker.committed(&group, &self.topic()).await, total, "{self:?}");
-        let mut handled = Vec::new();
-        while let Ok(seen) = receiver.try_recv() {
-            handled.push(seen);
         }
-        self.check_order(&handled);
-        self.check_fates(broker, written, &handled).await;
     }
 
     fn check_order(&self, handled: &[Seen]) {
         let mut last: BTreeMap<(i32, Option<String>), i64> = BTreeMap::new();
-        for seen in handled {
+        let has_retry_topics = self.layers.contains(&Kind::RetryTopics);
+        // A record that was moved comes later, with all of its batch.
+        let is_moved = |seen: &Seen| {
+            has_retry_topics && (self.is_batch || matches!(&*seen.value, "flaky" | "stuck"))
+        };
+        for seen in handled.iter().filter(|seen| !is_moved(seen)) {
             let row = match self.order {
                 Order::Partition => (seen.partition, None),
                 Order::Key(_) if seen.key.is_some() => (seen.partition, seen.key.clone()),
@@ -230,10 +313,31 @@ impl Combination {
         }
     }
 
+    async fn check_piped(&self, broker: &TestBroker, handled: &[Seen]) {
+        if !self.layers.contains(&Kind::Pipe) {
+            return;
+        }
+        let count = broker.lag("nobody", &self.piped()).await;
+        let piped = broker.read(&self.piped(), usize::try_from(count).expect("a count")).await;
+        let text = |message: &Message, key| {
+            String::from_utf8(message.header(key).expect("the header").to_vec()).expect("text")
+        };
+        let origin = |message: &Message| {
+            (text(message, pipe_header::PARTITION), text(message, pipe_header::OFFSET))
+        };
+        let piped: BTreeSet<_> = piped.iter().map(origin).collect();
+        let is_piped =
+            |seen: &Seen| piped.contains(&(seen.partition.to_string(), seen.offset.to_string()));
+        assert!(handled.iter().all(is_piped), "{self:?}: {piped:?}");
+    }
+
     async fn check_fates(&self, broker: &TestBroker, written: &[Seen], handled: &[Seen]) {
         let place = |seen: &Seen| (seen.partition, seen.offset);
         let places: BTreeSet<_> = handled.iter().map(place).collect();
-        assert_eq!(places.len(), handled.len(), "{self:?}: handled twice");
+        // A timeout that covers the sending may repeat it.
+        let sends = [Kind::DeadLetters, Kind::RetryTopics, Kind::Pipe];
+        let repeats = self.layers[1] == Kind::Timeout && sends.contains(&self.layers[0]);
+        assert!(repeats || places.len() == handled.len(), "{self:?}: handled twice");
         let is_expected = |seen: &&Seen| fate(&self.layers, &seen.value) == Fate::Handled;
         let left_out = |seen: &Seen| fate(&self.layers, &seen.value) == Fate::LeftOut;
         let expected: BTreeSet<_> = written.iter().filter(is_expected).map(place).collect();
@@ -252,12 +356,70 @@ impl Combination {
         }
         let letters = broker.read(&self.dead_letters(), dead.len()).await;
         let mut found: Vec<String> = letters.iter().map(|it| Seen::of(it).value).collect();
+        if self.layers == [Kind::Decrypt, Kind::DeadLetters] {
+            // They are sealed.
+            assert_eq!(found.len(), dead.len(), "{self:?}");
+            return;
+        }
         dead.sort_unstable();
         found.sort_unstable();
-        // A timeout that covers the sending may repeat it.
-        if self.layers != [Kind::DeadLetters, Kind::Timeout] {
+        if !repeats {
             assert_eq!(found, dead, "{self:?}");
         }
+    }
+}
+
+/// A record as it was written, whatever retry topics it came through.
+fn origin<'a>(message: impl Into<MessageRef<'a>>) -> Seen {
+    let message = message.into();
+    let number = |key: &str| {
+        let text = std::str::from_utf8(message.header(key)?).expect("a header is text");
+        Some(text.parse().expect("it is a number"))
+    };
+    let mut seen = Seen::of(message);
+    if let Some(offset) = number(retry_header::OFFSET) {
+        seen.offset = offset;
+        let partition = number(retry_header::PARTITION).expect("the origin is told in full");
+        seen.partition = i32::try_from(partition).expect("a partition");
+    }
+    seen
+}
+
+/// Of each record its own.
+fn id(message: MessageRef<'_>) -> Option<Vec<u8>> {
+    let Seen { partition, offset, .. } = origin(message);
+    Some(format!("{partition} {offset}").into_bytes())
+}
+
+/// Runs the app of a pair.
+async fn run(pair: &[Combination], world: &World) {
+    let World { broker, written, .. } = world;
+    let group = format!("group-{}", pair[0].number.0);
+    let (mut app, mut receivers) = (broker.app(&group).shards(pair[0].shards), Vec::new());
+    for combination in pair {
+        let (sender, receiver) = channel();
+        app = app.topic(&combination.topic(), combination.route(&world.decrypt, sender));
+        receivers.push(receiver);
+    }
+    let shutdown = async {
+        for combination in pair {
+            combination.drained(broker, &group).await;
+        }
+    };
+    let ran = tokio::time::timeout(DEADLINE, app.run(shutdown)).await;
+    let layers = pair[0].layers;
+    let ended = ran.unwrap_or_else(|_| panic!("{layers:?} does not end"));
+    ended.unwrap_or_else(|error| panic!("{layers:?}: {error}"));
+    for (combination, receiver) in pair.iter().zip(&mut receivers) {
+        let topic = combination.topic();
+        assert_eq!(broker.lag(&group, &topic).await, 0, "{combination:?}");
+        let mut handled = Vec::new();
+        while let Ok(seen) = receiver.try_recv() {
+            handled.push(seen);
+        }
+        combination.check_order(&handled);
+        combination.check_fates(broker, &written[&topic], &handled).await;
+        combination.check_piped(broker, &handled).await;
     }
 }
 
@@ -276,14 +438,33 @@ async fn handle(
     all.into_iter().try_for_each(|seen| sender.send(seen)).map_err(|error| error.to_string())
 }
 
-fn topic(has_poison: bool, has_stuck: bool) -> String {
-    format!("{TOPIC}.{has_poison}.{has_stuck}")
+fn topic(has_poison: bool, has_stuck: bool, route: usize) -> String {
+    format!("{TOPIC}.{has_poison}.{has_stuck}.{route}")
 }
 
-/// Writes the records of a topic; returns them as handlers see them.
-async fn write(broker: &TestBroker, has_poison: bool, has_stuck: bool) -> Vec<Seen> {
-    let topic = topic(has_poison, has_stuck);
-    broker.create_topic(&topic, 2).await;
+/// The topic with the same records, sealed.
+fn sealed(topic: &str) -> String {
+    format!("{topic}.sealed")
+}
+
+struct World {
+    broker: TestBroker,
+    decrypt: Decrypt,
+    /// The records of each topic in clear.
+    written: BTreeMap<String, Vec<Seen>>,
+}
+
+/// Writes the records of a topic, and of that with the same records sealed; returns them as
+/// handlers see them.
+async fn write(
+    broker: &TestBroker,
+    sealing: &Sealing,
+    topic: &str,
+    has_poison: bool,
+    has_stuck: bool,
+) -> Vec<Seen> {
+    broker.create_topic(topic, 2).await;
+    broker.create_topic(&sealed(topic), 2).await;
     let cycle = ["good", "skip", "flaky", "old", "good", "poison", "good", "stuck"];
     let is_left = |value: &&str| match *value {
         "poison" => has_poison,
@@ -292,33 +473,40 @@ async fn write(broker: &TestBroker, has_poison: bool, has_stuck: bool) -> Vec<Se
     };
     let values = cycle.iter().cycle().take(24).filter(|value| is_left(value));
     let keys = [Some("a"), Some("b"), Some("c"), None, Some("d")];
-    let mut count = 0;
-    for (value, key) in values.zip(keys.iter().cycle()) {
-        let at = if *value == "old" { Duration::ZERO } else { broker.clock().now() };
-        broker.produce_at(at, &topic, &[(*key, value)]).await;
-        count += 1;
+    let records: Vec<_> = values.zip(keys.iter().cycle()).map(|(it, key)| (*key, *it)).collect();
+    let is_old = |record: &(Option<&str>, &str)| record.1 == "old";
+    for some in records.chunk_by(|one, next| is_old(one) == is_old(next)) {
+        let at = if some.iter().any(is_old) { Duration::ZERO } else { broker.clock().now() };
+        broker.produce_at(at, topic, some).await;
+        sealing.produce(at, &sealed(topic), some).await;
     }
-    broker.read(&topic, count).await.iter().map(Seen::of).collect()
+    broker.read(topic, records.len()).await.iter().map(Seen::of).collect()
 }
 
 #[tokio::test]
 async fn every_pair_of_layers_settles_every_record_in_every_order() {
     let broker = TestBroker::start();
+    let pairs = pairs();
+    assert_eq!(pairs.len(), KINDS.len().pow(2));
+    let sealing = Sealing::start(&broker).await;
     let mut written = BTreeMap::new();
     for (has_poison, has_stuck) in [(false, false), (false, true), (true, false), (true, true)] {
-        let records = write(&broker, has_poison, has_stuck).await;
-        written.insert(topic(has_poison, has_stuck), records);
+        for route in 0..pairs[0].len() {
+            let topic = topic(has_poison, has_stuck, route);
+            let records = write(&broker, &sealing, &topic, has_poison, has_stuck).await;
+            written.insert(sealed(&topic), records.clone());
+            written.insert(topic, records);
+        }
     }
-    let combinations = combinations();
-    assert_eq!(combinations.len(), 384);
-    let with_letters = combinations.iter().filter(|it| it.layers.contains(&Kind::DeadLetters));
-    for combination in with_letters {
-        broker.create_topic(&combination.dead_letters(), 1).await;
+    for topic in pairs.iter().flatten().flat_map(Combination::topics_written) {
+        broker.create_topic(&topic, 1).await;
     }
+    let decrypt = Decrypt::with(sealing.kms.clone(), &KeySettings::default());
+    let world = World { broker, decrypt, written };
     let all = async {
-        for some in combinations.chunks(APPS) {
-            join_all(some.iter().map(|it| it.run(&broker, &written[&it.topic()]))).await;
+        for some in pairs.chunks(APPS) {
+            join_all(some.iter().map(|pair| run(pair, &world))).await;
         }
     };
-    ticking(&broker, all).await;
+    ticking(&world.broker, all).await;
 }

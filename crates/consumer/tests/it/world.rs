@@ -92,3 +92,14 @@ pub(crate) async fn ticking<T>(broker: &TestBroker, until: impl Future<Output = 
         () = tick => unreachable!("it ticks for ever"),
     }
 }
+
+/// Waits until a group has committed all records of a topic.
+pub(crate) async fn drained(broker: &TestBroker, group: &str, topic: &str) {
+    let drain = async {
+        while broker.lag(group, topic).await > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let drained = tokio::time::timeout(DEADLINE, drain).await;
+    drained.unwrap_or_else(|_| panic!("{group} does not commit all of {topic}"));
+}
