@@ -23,6 +23,8 @@ pub(crate) enum Subject {
     SharePartitions,
     /// Streams groups.
     StreamsGroups,
+    /// Schedulers and ledgers of a consumer app.
+    ConsumerApps,
 }
 
 /// Which seeds, and for how long.
@@ -77,16 +79,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 impl Subject {
     /// The tests among which the simulation is.
     fn tests(self) -> Command {
-        let package = match self {
-            Self::Storage => "moldau-storage",
+        let (package, target) = match self {
+            Self::Storage => ("moldau-storage", ["--test", "it"].as_slice()),
             Self::ConsumerGroups
             | Self::ShareGroups
             | Self::SharePartitions
-            | Self::StreamsGroups => "moldau-coordinator",
+            | Self::StreamsGroups => ("moldau-coordinator", ["--test", "it"].as_slice()),
+            Self::ConsumerApps => ("moldau-consumer", ["--lib"].as_slice()),
         };
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(workspace::root());
-        command.args(["test", "--quiet", "--package", package, "--test", "it"]);
+        command.args(["test", "--quiet", "--package", package]).args(target);
         command
     }
 
@@ -97,6 +100,7 @@ impl Subject {
             Self::ConsumerGroups => "random_lives_keep_the_promises_of_the_consumer_protocol",
             Self::ShareGroups => "random_lives_keep_the_promises_of_share_groups",
             Self::StreamsGroups => "random_lives_keep_the_promises_of_streams_groups",
+            Self::ConsumerApps => "random_lives_handle_every_record_in_order",
             Self::SharePartitions => "random_consumers_share_a_partition_without_losing_records",
         }
     }

@@ -1,5 +1,6 @@
 //! The app: which topics are read, as which group, and what handles their records.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use crate::admin::{Admin, Port, Subject};
 use crate::asyncapi::{self, Described};
 use crate::background::{Background, Stage, Tasks};
+use crate::claims::Claims;
 use crate::clock::Clock;
 use crate::context::{Services, States};
 use crate::handler::{HandlerFn, job};
@@ -22,6 +24,7 @@ use crate::route::AnyRoute;
 use crate::runtime::{Parts, Share};
 use crate::shard::{Access, Shards};
 use crate::status::{Inquiry, QUESTIONS_MAX, Question, RouteName, Status};
+use crate::topics::{TopicDeclaration, Topics};
 use crate::{Error, Result};
 
 /// Options of an app. The defaults suit most.
@@ -79,6 +82,9 @@ pub struct App {
     routes: Vec<(Arc<str>, AnyRoute)>,
     states: States,
     background: Vec<Background>,
+    /// Topics of whose partitions background tasks take care.
+    tended: Vec<Arc<str>>,
+    declared: BTreeMap<Arc<str>, TopicDeclaration>,
     options: AppOptions,
     workers: watch::Sender<usize>,
     assignment: watch::Sender<Vec<TopicPartition>>,
@@ -109,6 +115,8 @@ impl App {
             routes: Vec::new(),
             states: States::default(),
             background: Vec::new(),
+            tended: Vec::new(),
+            declared: BTreeMap::new(),
             workers: watch::Sender::new(options.workers),
             assignment: watch::Sender::default(),
             inquiry: Inquiry { shards: asked, board: Arc::default() },
@@ -134,8 +142,30 @@ impl App {
             self.background.push(periodic.background(Some(Arc::clone(&topic))));
         }
         self.routes.append(&mut route.retries);
+        if let Some(declaration) = route.declaration.take() {
+            self.declared.insert(Arc::clone(&topic), declaration);
+        }
         self.routes.push((topic, route));
         self
+    }
+
+    /// What a topic should be that has no route, such as that of dead letters;
+    /// [`topics`](Self::topics) makes it so.
+    #[must_use]
+    pub fn declare(mut self, topic: &str, declaration: TopicDeclaration) -> Self {
+        self.declared.insert(topic.into(), declaration);
+        self
+    }
+
+    /// The topics that were declared, to compare them with those of the cluster and to create or
+    /// change them. [`run`](Self::run) does neither.
+    #[must_use]
+    pub fn topics(&self) -> Topics {
+        Topics {
+            bootstrap: self.bootstrap.clone(),
+            cluster: self.options.cluster.clone(),
+            declared: self.declared.clone(),
+        }
     }
 
     /// Calls `function` every `interval` while the app runs, beside its handlers. It takes a
@@ -148,6 +178,49 @@ impl App {
         Args: 'static,
     {
         self.background.push(Periodic { interval, job: job(function) }.background(None));
+        self
+    }
+
+    /// Calls functions at the times of their cron expressions, each once per group. Their state is
+    /// in `topic`, which must exist and be compacted. [`topics`](Self::topics) creates it with one
+    /// partition unless it is declared; with more, members share the tasks out.
+    ///
+    /// # Errors
+    /// [`Error::Task`]: two tasks have the same name.
+    #[cfg(feature = "cron")]
+    pub fn recurring(
+        self,
+        topic: &str,
+        tasks: impl IntoIterator<Item = crate::Recurring>,
+    ) -> Result<Self> {
+        let (topic, tasks) = (Arc::<str>::from(topic), Vec::from_iter(tasks));
+        let mut names: Vec<_> = tasks.iter().map(crate::Recurring::name).collect();
+        names.sort_unstable();
+        if let Some([task, _]) = names.array_windows().find(|[one, other]| one == other) {
+            let reason = "another task has the same name".to_owned();
+            return Err(Error::Task { task: Arc::clone(task), reason });
+        }
+        let task = crate::recurring::background(Arc::clone(&topic), tasks);
+        Ok(self.tended(topic, task))
+    }
+
+    /// Sends messages that wait in `topic` when they are due: see
+    /// [`MessageSchedule`](crate::MessageSchedule). The topic must exist and be compacted.
+    /// [`topics`](Self::topics) creates it with one partition unless it is declared; with more,
+    /// members share the messages out.
+    #[must_use]
+    pub fn scheduled_messages(self, topic: &str) -> Self {
+        let topic = Arc::<str>::from(topic);
+        let task = crate::scheduled::background(Arc::clone(&topic));
+        self.tended(topic, task)
+    }
+
+    /// A task takes care of the partitions of a compacted topic.
+    fn tended(mut self, topic: Arc<str>, task: Background) -> Self {
+        let compacted = TopicDeclaration::partitions(1).config("cleanup.policy", "compact");
+        self.declared.entry(Arc::clone(&topic)).or_insert(compacted);
+        self.background.push(task);
+        self.tended.push(topic);
         self
     }
 
@@ -242,7 +315,7 @@ impl App {
     /// [`Error::Background`] if a part of the app that runs beside the handlers fails.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let name = self.group.clone().ok_or(Error::NoGroup)?;
-        let topics = self.topics()?;
+        let topics = self.topic_names()?;
         self.start_admin(&name)?;
         let count = self.options.shards.max(1);
         let questions = self.take_questions(count);
@@ -263,18 +336,23 @@ impl App {
         let services = Services {
             outbox: Arc::new(Outbox::new(cluster.clone())),
             assignment: self.assignment.subscribe(),
+            claims: Claims::default(),
             clock: self.options.clock,
+            cluster: cluster.clone(),
+            drain_timeout,
             states: self.states,
             board: Arc::clone(&self.inquiry.board),
         };
         let (left, links) = member::start(group, count)?;
         let (routes, start) = (Arc::new(self.routes.into_iter().collect()), Instant::now());
+        let tended = Arc::<[_]>::from(self.tended);
         let parts = links.into_iter().zip(questions).enumerate();
         let parts = parts.map(|(index, (member, questions))| Parts {
             share: Share { index, count },
             member,
             fetcher: fetcher.clone(),
             routes: Arc::clone(&routes),
+            tended: Arc::clone(&tended),
             services: Arc::new(services.clone()),
             workers: self.workers.subscribe(),
             questions,
@@ -282,7 +360,6 @@ impl App {
             queue_bytes_max: self.options.queue_bytes_max,
             commit_interval: self.options.commit_interval,
             start,
-            drain_timeout,
         });
         let parts = parts.collect();
         let services = Arc::new(services);
@@ -311,10 +388,11 @@ impl App {
         ended.and(background_ended)
     }
 
-    /// The topics of its routes.
-    fn topics(&self) -> Result<Vec<String>> {
-        let topics: Vec<String> = self.routes.iter().map(|(it, _)| it.to_string()).collect();
-        let mut sorted: Vec<&Arc<str>> = self.routes.iter().map(|(topic, _)| topic).collect();
+    /// The topics that it reads.
+    fn topic_names(&self) -> Result<Vec<String>> {
+        let routed = self.routes.iter().map(|(topic, _)| topic);
+        let mut sorted: Vec<&Arc<str>> = routed.chain(&self.tended).collect();
+        let topics: Vec<String> = sorted.iter().map(ToString::to_string).collect();
         sorted.sort_unstable();
         if let Some([topic, _]) = sorted.array_windows().find(|[one, other]| one == other) {
             return Err(Error::RouteTwice { topic: Arc::clone(topic) });

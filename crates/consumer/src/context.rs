@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_client::TopicPartition;
+use moldau_client::{Cluster, TopicPartition};
 use tokio::sync::watch;
 
+use crate::claims::Claims;
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::figures::Board;
@@ -30,7 +31,11 @@ pub struct Context<'a> {
 pub(crate) struct Services {
     /// Partitions that the app reads.
     pub(crate) assignment: watch::Receiver<Vec<TopicPartition>>,
+    /// Partitions of which background tasks take care.
+    pub(crate) claims: Claims,
     pub(crate) clock: Clock,
+    pub(crate) cluster: Cluster,
+    pub(crate) drain_timeout: Duration,
     pub(crate) states: States,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) board: Arc<Board>,

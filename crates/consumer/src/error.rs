@@ -30,6 +30,20 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// A recurring task is not valid.
+    #[error("recurring task {task}: {reason}")]
+    Task {
+        /// Its name.
+        task: Arc<str>,
+        /// Why.
+        reason: String,
+    },
+    /// Topics of the cluster cannot be made as declared.
+    #[error("topics cannot be made as declared: {reasons}")]
+    Topics {
+        /// Why, topic by topic.
+        reasons: String,
+    },
 
     // A part of the app is to blame.
     /// A task that runs beside the handlers failed or panicked.

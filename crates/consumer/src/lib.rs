@@ -12,7 +12,13 @@
 //! | `context` | what surrounds the handling of a record |
 //! | `app` | [`App`]: which topics are read, as which group, by which routes |
 //! | `background` | tasks that run beside the runtime |
+//! | `caretaker` | background tasks that take care of partitions |
+//! | `claims` | partitions of which background tasks take care |
 //! | `periodic` | [`Tick`]: functions that are called every so often |
+//! | `recurring` | [`Recurring`]: functions that a group calls at the times of a cron expression |
+//! | `scheduled` | [`ScheduledMessage`]: records that wait in a topic until their time comes |
+//! | `topic_reader` | reads the state of tasks and messages |
+//! | `topics` | [`Topics`]: what topics should be, what would have to change, and changing it |
 //! | `runtime` | the task of a shard, which connects member, fetcher, scheduler and handlers |
 //! | `shard` | the shards of an app, and their threads |
 //! | `member` | the group member, on a thread of its own |
@@ -36,7 +42,9 @@ mod admin;
 mod app;
 mod asyncapi;
 mod background;
+mod caretaker;
 mod chunk;
+mod claims;
 mod clock;
 mod context;
 mod error;
@@ -49,13 +57,18 @@ mod member;
 mod message;
 mod outbox;
 mod periodic;
+#[cfg(feature = "cron")]
+mod recurring;
 mod route;
 mod runtime;
+mod scheduled;
 mod scheduler;
 mod shard;
 mod status;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod topic_reader;
+mod topics;
 
 pub use admin::Admin;
 pub use app::{App, AppOptions, Control};
@@ -77,9 +90,15 @@ pub use layer::{
 pub use ledger::{Commit, Delivery, Ledger, METADATA_BYTES_MAX};
 pub use message::{Batch, Message, MessageRef};
 pub use periodic::Tick;
+#[cfg(feature = "cron")]
+pub use recurring::{
+    Missed, Outcome, Recurring, RecurringTasks, Run, RunCause, StartedRun, TaskRun, TaskStatus,
+};
 pub use route::{AnyRoute, Route, batch, record};
+pub use scheduled::{MessageSchedule, ScheduledMessage, schedule_header};
 pub use scheduler::Order;
 pub use status::{PartitionStatus, Pause, RouteStatus, Status};
+pub use topics::{TopicChange, TopicDeclaration, TopicPlan, Topics};
 
 /// The guide, whose examples are tests.
 #[cfg(doctest)]

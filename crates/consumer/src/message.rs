@@ -10,7 +10,7 @@ use moldau_records::HeaderView;
 use moldau_records::{Error::FormatOverflow, RawRecord, varint};
 
 use crate::chunk::{Chunk, Place};
-use crate::scheduler::Slice;
+use crate::scheduler::{Records, Slice};
 
 /// A record. Clones share the buffer that it was fetched into.
 #[derive(Clone)]
@@ -29,6 +29,19 @@ pub struct MessageRef<'a> {
 impl Message {
     pub(crate) fn new(chunk: Arc<Chunk>, index: usize) -> Self {
         Self { chunk, index }
+    }
+
+    /// The records of a chunk.
+    pub(crate) fn all_of(chunk: &Arc<Chunk>) -> impl Iterator<Item = Self> {
+        (0..chunk.len()).map(|index| Self::new(Arc::clone(chunk), index))
+    }
+
+    /// The record in memory of its own, which keeps no other record alive.
+    pub(crate) fn detached(&self) -> Self {
+        match self.chunk.detached(self.index..self.index + 1) {
+            Some(chunk) => Self::new(Arc::new(chunk), 0),
+            None => self.clone(),
+        }
     }
 
     pub(crate) fn view(&self) -> MessageRef<'_> {

@@ -33,6 +33,18 @@ struct Waiting {
     by_token: Mutex<HashMap<u64, oneshot::Sender<Result<()>>>>,
 }
 
+impl<'a> To<'a> {
+    /// This partition, modulo the number of partitions.
+    pub(crate) fn partition(topic: &'a str, partition: i32) -> Self {
+        Self { topic, partition, keeps_partition: true }
+    }
+
+    /// The partition of the record's key, or, without a key, this one.
+    pub(crate) fn key(topic: &'a str, partition: i32) -> Self {
+        Self { topic, partition, keeps_partition: false }
+    }
+}
+
 impl Outbox {
     pub(crate) fn new(cluster: Cluster) -> Self {
         let (producer, waiting) = (OnceCell::new(), Arc::default());

@@ -22,12 +22,14 @@ use crate::message::{Batch, Message, MessageRef};
 use crate::periodic::{Periodic, Tick};
 use crate::scheduler::{Order, Plan, PostponedBy, Rest, Slice, Slicing};
 use crate::status::RouteName;
+use crate::topics::TopicDeclaration;
 
 /// How the records of a topic are handled.
 pub struct Route<W, H> {
     handler: H,
     plan: Plan,
     periodic: Vec<Periodic>,
+    declaration: Option<TopicDeclaration>,
     dead_letter_topics: Vec<String>,
     #[cfg(feature = "schemars")]
     payload: Option<PayloadSchema>,
@@ -67,6 +69,7 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
             handler,
             plan,
             periodic: Vec::new(),
+            declaration: None,
             dead_letter_topics: Vec::new(),
             #[cfg(feature = "schemars")]
             payload: None,
@@ -82,6 +85,7 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
             handler: Layered::new(layer, self.handler),
             plan: self.plan,
             periodic: self.periodic,
+            declaration: self.declaration,
             dead_letter_topics,
             #[cfg(feature = "schemars")]
             payload: self.payload,
@@ -121,6 +125,13 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
         self
     }
 
+    /// What the topic should be; [`App::topics`](crate::App::topics) makes it so.
+    #[must_use]
+    pub fn declare(mut self, declaration: TopicDeclaration) -> Self {
+        self.declaration = Some(declaration);
+        self
+    }
+
     /// Calls `function` every `interval` for each partition of the topic that the app reads,
     /// whether records come or not; beside the handler. It takes a [`Tick`] and
     /// [`State`](crate::State). A call that takes longer than the interval delays the next one; it
@@ -140,6 +151,7 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
 pub struct AnyRoute {
     pub(crate) plan: Plan,
     pub(crate) periodic: Vec<Periodic>,
+    pub(crate) declaration: Option<TopicDeclaration>,
     pub(crate) runner: Arc<dyn Run>,
     pub(crate) figures: Arc<RouteFigures>,
     pub(crate) dead_letter_topics: Vec<String>,
@@ -157,21 +169,29 @@ struct Common {
     payload: Option<PayloadSchema>,
 }
 
+/// What belongs to the route's own topics alone.
+#[derive(Default)]
+struct Own {
+    periodic: Vec<Periodic>,
+    declaration: Option<TopicDeclaration>,
+}
+
 impl AnyRoute {
     /// A route that runs what `runner` makes of how often a record was tried in other topics.
     fn new(
         common: &Common,
-        periodic: Vec<Periodic>,
+        own: Own,
         mut topics: Vec<String>,
         runner: impl Fn(AttemptsBefore, Arc<RouteFigures>) -> Arc<dyn Run>,
     ) -> Self {
         topics.sort_unstable();
         topics.dedup();
-        let route = |periodic, retries, attempts_before: AttemptsBefore| {
+        let route = |own: Own, retries, attempts_before: AttemptsBefore| {
             let figures = Arc::new(RouteFigures::new());
             Self {
                 plan: common.plan,
-                periodic,
+                periodic: own.periodic,
+                declaration: own.declaration,
                 runner: runner(attempts_before, Arc::clone(&figures)),
                 figures,
                 dead_letter_topics: common.dead_letter_topics.clone(),
@@ -180,9 +200,10 @@ impl AnyRoute {
                 retries,
             }
         };
-        let retry = |topic: String| (topic.into(), route(Vec::new(), Vec::new(), attempts_before));
+        let retry =
+            |topic: String| (topic.into(), route(Own::default(), Vec::new(), attempts_before));
         let retries = topics.into_iter().map(retry).collect();
-        route(periodic, retries, |_| 0)
+        route(own, retries, |_| 0)
     }
 
     /// What the figures of the route of a topic are called.
@@ -204,7 +225,8 @@ impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
             #[cfg(feature = "schemars")]
             payload: route.payload,
         };
-        Self::new(&common, route.periodic, topics, |attempts_before, figures| {
+        let own = Own { periodic: route.periodic, declaration: route.declaration };
+        Self::new(&common, own, topics, |attempts_before, figures| {
             Arc::new(ByRecord { handler: Arc::clone(&handler), attempts_before, figures })
         })
     }
@@ -219,7 +241,8 @@ impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
             #[cfg(feature = "schemars")]
             payload: route.payload,
         };
-        Self::new(&common, route.periodic, topics, |attempts_before, figures| {
+        let own = Own { periodic: route.periodic, declaration: route.declaration };
+        Self::new(&common, own, topics, |attempts_before, figures| {
             Arc::new(ByBatch { handler: Arc::clone(&handler), attempts_before, figures })
         })
     }

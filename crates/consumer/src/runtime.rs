@@ -11,7 +11,7 @@ mod answer;
 mod drain;
 mod reading;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -46,6 +46,8 @@ pub(crate) struct Parts {
     pub(crate) member: Link,
     pub(crate) fetcher: FetcherOptions,
     pub(crate) routes: Arc<HashMap<Arc<str>, AnyRoute>>,
+    /// Topics whose partitions are offered to background tasks.
+    pub(crate) tended: Arc<[Arc<str>]>,
     pub(crate) services: Arc<Services>,
     pub(crate) workers: watch::Receiver<usize>,
     pub(crate) questions: mpsc::Receiver<Question>,
@@ -54,7 +56,6 @@ pub(crate) struct Parts {
     pub(crate) commit_interval: Duration,
     /// When all shards begin to count their commit intervals.
     pub(crate) start: TokioInstant,
-    pub(crate) drain_timeout: Duration,
 }
 
 /// The part of an app's limits that a shard may use.
@@ -133,7 +134,10 @@ pub(crate) struct Runtime {
     assignment: watch::Sender<Vec<TopicPartition>>,
     /// Its own partitions in `assignment`.
     told: Vec<TopicPartition>,
-    drain_timeout: Duration,
+    /// Topics whose partitions are offered to background tasks.
+    tended: Arc<[Arc<str>]>,
+    /// Partitions that it has offered.
+    offered: BTreeSet<TopicPartition>,
     scheduler: Scheduler<Chunk>,
     readings: HashMap<PartitionId, Reading>,
     by_name: HashMap<TopicPartition, PartitionId>,
@@ -177,7 +181,8 @@ impl Runtime {
             services: parts.services,
             assignment: parts.assignment,
             told: Vec::new(),
-            drain_timeout: parts.drain_timeout,
+            tended: parts.tended,
+            offered: BTreeSet::new(),
             scheduler: Scheduler::new(workers_now, share.of(parts.queue_bytes_max)),
             workers,
             readings: HashMap::new(),
@@ -200,6 +205,7 @@ impl Runtime {
     pub(crate) async fn run(mut self, mut lifecycle: Lifecycle) -> Result<()> {
         let shutdown = lifecycle.reached(AppStage::Draining);
         tokio::pin!(shutdown);
+        let mut claims = self.services.claims.subscribe();
         loop {
             let burst = self.start_slices();
             self.end_drains().await;
@@ -226,6 +232,7 @@ impl Runtime {
                     self.scheduler.set_workers(self.share.of(workers));
                 }
                 Some(question) = self.questions.recv() => self.answer(question),
+                Ok(()) = claims.changed() => {}
                 () = &mut shutdown, if self.stage == Stage::Running => self.shut_down(),
             }
         }
@@ -287,6 +294,7 @@ impl Runtime {
             Event::Lost(partitions) => {
                 self.losses += 1;
                 self.end_lost_drains(&partitions);
+                self.recall(&partitions);
                 for partition in partitions {
                     if let Some(id) = self.by_name.get(&partition).copied() {
                         self.forget(id);
@@ -305,6 +313,13 @@ impl Runtime {
     }
 
     async fn assign(&mut self, partition: TopicPartition, committed: Option<CommittedOffset>) {
+        if self.tended.contains(&partition.topic) {
+            if self.stage == Stage::Running {
+                self.offered.insert(partition.clone());
+                self.services.claims.offer(partition);
+            }
+            return;
+        }
         let Some(route) = self.routes.get(&partition.topic) else {
             tracing::warn!(?partition, "assigned without a route");
             return;
@@ -462,7 +477,7 @@ impl Runtime {
 
     /// Puts its partitions in the place of those that it told of before.
     fn tell_assignment(&mut self) {
-        let mut assigned: Vec<_> = self.by_name.keys().cloned().collect();
+        let mut assigned: Vec<_> = self.by_name.keys().chain(&self.offered).cloned().collect();
         assigned.sort_unstable();
         if assigned == self.told {
             return;

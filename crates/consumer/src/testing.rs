@@ -26,16 +26,29 @@
 //!
 //! Retries, delays, throttles and expiry go by the broker's [`clock`](TestBroker::clock), which
 //! stands still until the test moves it.
+//!
+//! | to see how an app bears | use |
+//! |---|---|
+//! | connections that end | [`TestBroker::faults`], [`Faults::disconnect`] |
+//! | slow fetches | [`Faults::hold_fetches`], [`Faults::delay_fetches`] |
+//! | a rebalance | [`TestBroker::rebalance`] |
+//! | records that are delivered again | [`TestBroker::rewind`] |
+//!
+//! [`TestBroker::ledger`] says which records are done.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+mod faults;
+mod groups;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use moldau_broker::{
-    Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow, TelemetrySettings,
-    TopicDefaults, TransactionSettings, Unpacking,
+    Advertised, Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow,
+    TelemetrySettings, TopicDefaults, TransactionSettings, Unpacking,
 };
 use moldau_client::{
     Admin, Cluster, ClusterOptions, Delivery, Fetcher, FetcherOptions, GroupProtocol,
@@ -43,6 +56,7 @@ use moldau_client::{
     TopicSpec, partition_for_key,
 };
 use moldau_records::Decompressor;
+use rustix::fs::statvfs;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -50,52 +64,91 @@ use crate::chunk::{Chunk, Spare};
 use crate::scheduler::Records;
 use crate::{App, AppOptions, Clock, Message};
 
+pub use faults::{Faults, HeldFetches};
+
 /// A broker that ends when it is dropped, with all its data.
 pub struct TestBroker {
     broker: Broker,
     clock: Clock,
     cluster: OnceCell<Cluster>,
-    _dir: TempDir,
+    /// Where the relay for faults will listen, until it does.
+    relay: Mutex<Option<TcpListener>>,
+    faults: OnceLock<Faults>,
+    dir: TempDir,
 }
 
 impl TestBroker {
-    /// Starts a broker.
+    /// Starts a broker. Its data is in `/dev/shm`, a file system in memory, if that has a GiB of
+    /// room, or else in the directory for temporary files.
     ///
     /// # Panics
     /// The broker cannot listen, or cannot write into the directory for temporary files.
     #[must_use]
     pub fn start() -> Self {
-        Self::start_with(|_| {})
+        Self::start_in(directory(), |_| {})
     }
 
     /// Starts a broker that keeps up to half of `bytes` of records in memory, at least 128 MiB, for
-    /// tests of speed.
+    /// tests of speed. Its data is in the directory for temporary files.
     ///
     /// # Panics
     /// As [`start`](Self::start).
     #[must_use]
     pub fn with_memory(bytes: usize) -> Self {
-        Self::start_with(|config| {
+        let dir = tempfile::tempdir().expect("a directory for temporary files");
+        Self::start_in(dir, |config| {
             config.memory_bytes = bytes.max(config.memory_bytes);
             config.tail_cache_bytes = Some(config.memory_bytes / 2);
             config.journal_file_bytes = 64 << 20;
         })
     }
 
-    fn start_with(change: impl FnOnce(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().expect("a directory for temporary files");
-        let mut config = config(&dir);
+    fn start_in(dir: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        let relay = Faults::bind();
+        let mut config = config(&dir, relay.local_addr().expect("it is bound"));
         change(&mut config);
         // It waits for its threads, which a task must not.
         let started = thread::spawn(|| Broker::start(config)).join();
         let broker = started.expect("a start does not panic").expect("the broker starts");
-        Self { broker, clock: Clock::manual(), cluster: OnceCell::new(), _dir: dir }
+        Self {
+            broker,
+            clock: Clock::manual(),
+            cluster: OnceCell::new(),
+            relay: Mutex::new(Some(relay)),
+            faults: OnceLock::new(),
+            dir,
+        }
+    }
+
+    /// Faults for the apps of [`app_with_faults`](Self::app_with_faults).
+    ///
+    /// # Panics
+    /// The thread of the relay cannot be started.
+    pub fn faults(&self) -> &Faults {
+        self.faults.get_or_init(|| {
+            let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let relay = relay.expect("the relay is started once");
+            let listener = self.broker.addresses().last().copied();
+            Faults::start(relay, listener.expect("the broker listens"), self.clock.clone())
+        })
+    }
+
+    /// As [`app`](Self::app), disturbed by [`faults`](Self::faults).
+    #[must_use]
+    pub fn app_with_faults(&self, group: &str) -> App {
+        App::new([self.faults().address()]).group(group).options(self.options())
     }
 
     /// Where clients connect: `host:port`.
     #[must_use]
     pub fn address(&self) -> String {
         self.broker.address().to_string()
+    }
+
+    /// Where its data is; gone with the broker.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.dir.path()
     }
 
     /// The clock of the apps of [`app`](Self::app).
@@ -245,7 +298,7 @@ impl TestBroker {
     }
 }
 
-fn config(dir: &TempDir) -> Config {
+fn config(dir: &TempDir, relay: SocketAddr) -> Config {
     let mut groups = GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() };
     let heartbeat_ms = i32::try_from(HEARTBEAT_INTERVAL.as_millis()).unwrap_or(i32::MAX);
     groups.consumer.settings.heartbeat_interval_ms = heartbeat_ms;
@@ -253,7 +306,7 @@ fn config(dir: &TempDir) -> Config {
     groups.consumer.settings.assignment_interval_ms = 0;
     Config {
         data_dir: dir.path().to_owned(),
-        listeners: vec![ListenerConfig::plain(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), None)],
+        listeners: listeners(relay),
         authorization: None,
         admin: None,
         durability: Durability::Os,
@@ -280,6 +333,24 @@ fn config(dir: &TempDir) -> Config {
         file_keys: Vec::new(),
         loggers: None,
     }
+}
+
+/// Flushes of a directory take longer on a disk than all else that a start does.
+fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let has_room =
+        statvfs(memory).is_ok_and(|it| it.f_bavail.saturating_mul(it.f_frsize) >= 1 << 30);
+    let in_memory = has_room.then(|| tempfile::tempdir_in(memory).ok()).flatten();
+    in_memory.unwrap_or_else(|| tempfile::tempdir().expect("a directory for temporary files"))
+}
+
+/// One for apps, and one for those that connect through the relay.
+fn listeners(relay: SocketAddr) -> Vec<ListenerConfig> {
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let advertised = Advertised { host: relay.ip().to_string(), port: relay.port() };
+    let mut faults = ListenerConfig::plain(any_port, Some(advertised));
+    faults.name = "FAULTS".to_owned();
+    vec![ListenerConfig::plain(any_port, None), faults]
 }
 
 /// A test that waits for a rebalance waits for a heartbeat.

@@ -6,8 +6,8 @@
 //! confirmed a revocation, heartbeats keep the member in the group.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_protocol::ErrorCode;

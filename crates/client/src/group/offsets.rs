@@ -195,6 +195,14 @@ impl Cluster {
         Ok(known.into_iter().map(|(partition, known)| (partition, known.offset)).collect())
     }
 
+    /// All that a consumer group has committed, with the metadata.
+    ///
+    /// # Errors
+    /// The coordinator refuses or does not answer.
+    pub async fn committed(&self, group: &str) -> Result<HashMap<TopicPartition, CommittedOffset>> {
+        committed(self, group, None).await
+    }
+
     /// Commits offsets for a group without members, to reset where it goes on.
     ///
     /// # Errors

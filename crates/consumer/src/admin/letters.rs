@@ -155,10 +155,7 @@ pub(super) async fn replay(
         value: kept.value.as_deref(),
         headers: &headers,
     };
-    let sent = {
-        let (topic, partition) = (&*origin.topic, origin.partition);
-        outbox.send_to(To { topic, partition, keeps_partition: true }, record).await
-    };
+    let sent = outbox.send_to(To::partition(&origin.topic, origin.partition), record).await;
     sent.map(|()| origin).map_err(|error| format!("It cannot be sent: {error}."))
 }
 

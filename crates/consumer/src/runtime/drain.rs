@@ -44,13 +44,20 @@ impl Runtime {
                 self.fetcher.unassign(&reading.name);
             }
         }
-        let deadline = self.services.clock.now().saturating_add(self.drain_timeout);
+        self.recall(&partitions);
+        let deadline = self.services.clock.now().saturating_add(self.services.drain_timeout);
         self.drains.push(Drain { ids, partitions, purpose, deadline });
+    }
+
+    /// Asks background tasks for partitions that they were offered.
+    pub(super) fn recall(&mut self, partitions: &[TopicPartition]) {
+        self.offered.retain(|offered| !partitions.contains(offered));
+        self.services.claims.recall(partitions);
     }
 
     pub(super) fn shut_down(&mut self) {
         self.stage = Stage::Draining;
-        let partitions = self.by_name.keys().cloned().collect();
+        let partitions = self.by_name.keys().chain(&self.offered).cloned().collect();
         self.start_drain(partitions, Purpose::Shutdown);
     }
 
@@ -68,11 +75,12 @@ impl Runtime {
             return;
         }
         let now = self.services.clock.now();
-        let scheduler = &self.scheduler;
+        let (scheduler, claims) = (&self.scheduler, &self.services.claims);
         let ended: Vec<Drain> = self
             .drains
             .extract_if(.., |drain| {
-                drain.deadline <= now || drain.ids.iter().all(|id| scheduler.is_idle(*id))
+                let is_idle = drain.ids.iter().all(|id| scheduler.is_idle(*id));
+                drain.deadline <= now || (is_idle && claims.are_free(&drain.partitions))
             })
             .collect();
         for Drain { ids, partitions, purpose, .. } in ended {

@@ -223,3 +223,12 @@ fn what_runs_on_after_a_partition_is_lost_has_no_effect() {
     assert_eq!(scheduler.take_commit(again), None);
     assert_eq!(scheduler.running, 0);
 }
+
+/// The seeds of a simulation: `schedules` from 0 on, or what the environment says.
+pub(super) fn seeds(schedules: u64) -> std::ops::Range<u64> {
+    let number = |name| Some(std::env::var(name).ok()?.parse::<u64>().expect("a number"));
+    let from = number("MOLDAU_SIMULATION_SEED");
+    let count = number("MOLDAU_SIMULATION_COUNT").unwrap_or(from.map_or(schedules, |_| 1));
+    let from = from.unwrap_or(0);
+    from..from.saturating_add(count)
+}
