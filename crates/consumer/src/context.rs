@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_client::{Cluster, TopicPartition};
+use moldau_client::{Cluster, Record, TopicPartition};
 use tokio::sync::watch;
 
 use crate::claims::Claims;
@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::figures::Board;
 use crate::message::MessageRef;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, To};
 use crate::scheduler::{Attempt, PostponedBy};
 
 /// What surrounds the handling of a record or batch.
@@ -81,6 +81,29 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn state<S: Send + Sync + 'static>(&self) -> Option<Arc<S>> {
         self.services.states.get()
+    }
+
+    /// Sends records to their topics in this order: each to the partition of its key, or, without
+    /// a key, to `partition` modulo the number of partitions. Returns when the cluster has all of
+    /// them. Their tokens have no effect.
+    ///
+    /// # Errors
+    /// A topic does not exist, or the cluster does not take a record; the others may have been
+    /// sent.
+    pub async fn send<'r>(
+        &self,
+        partition: i32,
+        records: impl IntoIterator<Item = (&'r str, Record<'r>)> + Send,
+    ) -> moldau_client::Result<()> {
+        let mut sent = Vec::new();
+        let records: Vec<_> = records.into_iter().collect();
+        for (topic, record) in records {
+            sent.push(self.services.outbox.enqueue(To::key(topic, partition), record).await?);
+        }
+        for record in sent {
+            record.outcome().await?;
+        }
+        Ok(())
     }
 
     pub(crate) fn outbox(&self) -> &'a Outbox {

@@ -17,6 +17,8 @@ pub struct Failure {
     cause: Cause,
     /// Offsets of the records that it is about; `None` for all that the handler was given.
     concerned: Option<Vec<i64>>,
+    /// How long to wait before the next attempt, if the handler says so.
+    pause: Option<Duration>,
 }
 
 /// What happened.
@@ -50,6 +52,19 @@ impl Failure {
         Cause::Permanent(error.into()).into()
     }
 
+    /// The next attempt, if there is one, comes after `pause` instead of the usual one.
+    #[must_use]
+    pub fn retry_after(mut self, pause: Duration) -> Self {
+        self.pause = Some(pause);
+        self
+    }
+
+    /// How long the handler asks to wait before the next attempt.
+    #[must_use]
+    pub fn pause(&self) -> Option<Duration> {
+        self.pause
+    }
+
     /// The failure that a handler's error says.
     pub(crate) fn of(error: BoxError) -> Self {
         match error.downcast::<Self>() {
@@ -62,7 +77,15 @@ impl Failure {
         Cause::Postponed(Postponed { at, by }).into()
     }
 
-    /// The same, about no other records than those at `offsets`.
+    /// The same, about no other records than those at `offsets`: of a batch, only these become dead
+    /// letters.
+    #[must_use]
+    pub fn only_concerning(mut self, offsets: Vec<i64>) -> Self {
+        self.concerned = Some(offsets);
+        self
+    }
+
+    /// The same, about no other records than those at `offsets`, unless it says so already.
     pub(crate) fn concerning(mut self, offsets: impl Iterator<Item = i64>) -> Self {
         self.concerned.get_or_insert_with(|| offsets.collect());
         self
@@ -123,7 +146,7 @@ impl Failure {
 
 impl From<Cause> for Failure {
     fn from(cause: Cause) -> Self {
-        Self { cause, concerned: None }
+        Self { cause, concerned: None, pause: None }
     }
 }
 

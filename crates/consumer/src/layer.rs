@@ -67,6 +67,21 @@ pub trait Layer<W: Work>: Send + Sync + 'static {
     }
 }
 
+/// A layer that a route may lack.
+impl<W: Work, L: Layer<W>> Layer<W> for Option<L> {
+    async fn call<H: Handler<W>>(
+        &self,
+        inner: &H,
+        work: W,
+        context: Context<'_>,
+    ) -> Result<(), Failure> {
+        match self {
+            Some(layer) => layer.call(inner, work, context).await,
+            None => inner.call(work, context).await,
+        }
+    }
+}
+
 /// A handler with a layer around it.
 #[derive(Debug)]
 pub struct Layered<L, H> {

@@ -53,6 +53,11 @@ impl Outbox {
 
     /// Sends a record. Returns when the cluster has it.
     pub(crate) async fn send_to(&self, to: To<'_>, record: Record<'_>) -> Result<()> {
+        self.enqueue(to, record).await?.outcome().await
+    }
+
+    /// Gives a record to the producer.
+    pub(crate) async fn enqueue(&self, to: To<'_>, record: Record<'_>) -> Result<Sent<'_>> {
         let To { topic, partition, keeps_partition } = to;
         let producer = self.producer.get_or_try_init(|| self.start()).await?;
         let partitions = self.cluster.topic(topic).await?.partitions.len();
@@ -67,20 +72,33 @@ impl Outbox {
         let (sender, outcome) = oneshot::channel();
         self.waiting.lock().insert(token, sender);
         // Whoever is cancelled waits no longer.
-        let _registration = Registration { waiting: &self.waiting, token };
+        let sent = Sent { outcome, _registration: Registration { waiting: &self.waiting, token } };
         loop {
             match producer.send(handle, &record) {
                 Err(Error::BufferFull) => producer.room_for(&record).await,
-                sent => break sent?,
+                given => break given?,
             }
         }
-        outcome.await.map_err(|_| Error::Closed)?
+        Ok(sent)
     }
 
     async fn start(&self) -> Result<Producer> {
         let waiting = Arc::clone(&self.waiting);
         let sink = move |delivery: &Delivery<'_>| waiting.settle(delivery);
         Producer::start(&self.cluster, ProducerOptions::default(), sink).await
+    }
+}
+
+/// A record on its way. Dropping it waits no longer for the outcome.
+pub(crate) struct Sent<'a> {
+    outcome: oneshot::Receiver<Result<()>>,
+    _registration: Registration<'a>,
+}
+
+impl Sent<'_> {
+    /// Waits until the cluster has the record.
+    pub(crate) async fn outcome(self) -> Result<()> {
+        self.outcome.await.map_err(|_| Error::Closed)?
     }
 }
 

@@ -352,7 +352,11 @@ fn rest_after(
     }
     let attempt = context.attempt();
     tracing::warn!(record = ?first, records, attempt, %failure, "failed; tried again");
-    Rest::Postponed { records, at: UNSETTLED.next_at(context), by: PostponedBy::Failure }
+    Rest::Postponed {
+        records,
+        at: UNSETTLED.next_after(failure, context),
+        by: PostponedBy::Failure,
+    }
 }
 
 /// Pauses before a record that no layer settled is tried again.

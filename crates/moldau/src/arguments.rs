@@ -34,7 +34,7 @@ pub(crate) use self_test::{
 };
 pub(crate) use workers::{WorkerOptions, WorkersOptions};
 
-/// A Kafka broker, a Kafka proxy and a laboratory that measures both.
+/// A Kafka broker, a Kafka proxy, workers in any language, and a laboratory that measures them.
 #[derive(Debug, Parser)]
 #[command(name = "moldau", version, about, arg_required_else_help = true)]
 pub(crate) struct Arguments {
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Produce(ProduceOptions),
     /// Print records of a topic.
     Consume(ConsumeOptions),
+    /// Hand the records of topics to handlers in any language.
+    Run(WorkOptions),
     /// List, describe and delete consumer groups.
     Groups(GroupsOptions),
     /// Create entries for a users file.
@@ -487,7 +489,18 @@ pub(crate) enum Codec {
     Zstd,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkOptions {
+    /// Configuration file (YAML).
+    #[arg(value_name = "WORKER.YAML")]
+    pub(crate) file: PathBuf,
+    /// Only check the file, and print what it does.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Protocol {
     Classic,
     Consumer,
@@ -575,7 +588,7 @@ pub(crate) enum ScramChoice {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAction {
-    /// Check the configuration file of a broker, a proxy or a client tool.
+    /// Check the configuration file of a broker, a proxy, a worker or a client tool.
     Check {
         /// Configuration file (YAML).
         file: PathBuf,

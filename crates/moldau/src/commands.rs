@@ -25,6 +25,7 @@ pub(crate) mod proxy;
 pub(crate) mod proxy_import;
 pub(crate) mod proxy_keys;
 pub(crate) mod repair;
+pub(crate) mod run;
 pub(crate) mod topics;
 pub(crate) mod users;
 

@@ -21,6 +21,7 @@ mod tls;
 mod traces;
 mod upstream;
 pub(crate) mod users;
+pub(crate) mod worker;
 
 use std::path::Path;
 
@@ -220,6 +221,14 @@ mod tests {
             known_keys::<sasl::Client>("'0': 1"),
         ];
         assert_eq!(keys.concat(), documented_keys("## `sasl`"));
+        let keys = [
+            known_keys::<worker::File>("'0': 1"),
+            known_keys::<worker::RouteKeys>("'0': 1"),
+            known_keys::<worker::RetryKeys>("'0': 1"),
+            known_keys::<worker::FilterKeys>("'0': 1"),
+            known_keys::<worker::HandlerKeys>("'0': 1"),
+        ];
+        assert_eq!(keys.concat(), documented_keys("## `moldau run"));
         assert_eq!(known_keys::<client::File>("'0': 1"), documented_keys("## `--security"));
         let tenants = known_keys::<filters::multi_tenant::Keys>("'0': 1");
         assert_eq!(tenants, documented_keys("## `multi_tenant`"));

@@ -10,6 +10,7 @@ mod config;
 mod import;
 mod logging;
 mod memory;
+mod run;
 mod units;
 
 use std::process::ExitCode;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Topics(options) => commands::topics::run(options),
         Command::Produce(options) => commands::produce::run(&options),
         Command::Consume(options) => commands::consume::run(&options),
+        Command::Run(options) => commands::run::run(&options),
         Command::Groups(options) => commands::groups::run(options),
         Command::Users { action } => commands::users::run(&action),
         Command::Config { action: arguments::ConfigAction::Check { file } } => {

@@ -42,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "net",
             "client",
             "broker",
+            "consumer",
             "proxy",
             "filters",
             "checker",

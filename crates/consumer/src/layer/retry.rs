@@ -35,6 +35,12 @@ impl Backoff {
     pub(crate) fn next_at(&self, context: Context<'_>) -> Duration {
         context.now() + self.pause(context.attempt(), fastrand::f64())
     }
+
+    /// The same after `failure`, which may ask for another pause.
+    pub(crate) fn next_after(&self, failure: &Failure, context: Context<'_>) -> Duration {
+        let asked = failure.pause().map(|pause| context.now().saturating_add(pause));
+        asked.unwrap_or_else(|| self.next_at(context))
+    }
 }
 
 /// Tries a failed record again, after growing pauses. Meanwhile only what must follow the record
@@ -78,7 +84,7 @@ impl<W: Work> Layer<W> for Retry {
                 if let Some(first) = first {
                     context.count_failure(first.view(), &failure);
                 }
-                let at = self.backoff.next_at(context);
+                let at = self.backoff.next_after(&failure, context);
                 Err(Failure::postponed(at, PostponedBy::Failure))
             }
             called => called,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use moldau_client::Record;
 use moldau_consumer::{
-    Attempt, Batch, DeadLetters, Failure, Json, Message, Order, Retry, State, Timeout, batch,
-    header, record,
+    Attempt, Batch, Cause, Context, DeadLetters, Failure, Handler, Json, Message, Metrics, Order,
+    Retry, Route, State, Timeout, batch, header, record,
 };
 
 use crate::world::{GROUP, Seen, TOPIC, broker, channel, next, run_until, ticking, values};
@@ -191,4 +192,82 @@ async fn state_that_the_app_lacks_is_a_failure_that_names_it() {
     let mut dead = Vec::new();
     app.run(async { dead = broker.read(DEAD, 1).await }).await.unwrap();
     assert!(text(&dead[0], header::CAUSE).contains("Duration"));
+}
+
+#[tokio::test]
+async fn a_pause_that_the_handler_asks_for_replaces_the_usual_one() {
+    let broker = broker(1, &[(None, "busy")]).await;
+    let (sender, mut receiver) = channel();
+    let handler = move |message: Message, Attempt(attempt): Attempt| {
+        sender.send(Seen::of(&message)).unwrap();
+        let busy = Failure::from(Cause::Failed("busy".into()));
+        let asked = busy.retry_after(Duration::from_secs(600));
+        async move { if attempt < 2 { Err(asked) } else { Ok(()) } }
+    };
+    let metrics = Metrics::default();
+    let route = record(handler).layer(Retry::exponential(3, Duration::from_secs(1)));
+    let route = route.layer(metrics.clone());
+    let shutdown = async {
+        next(&mut receiver, 1).await;
+        while metrics.read().postponed == 0 {
+            tokio::task::yield_now().await;
+        }
+        broker.clock().advance(Duration::from_secs(599));
+        tokio::task::yield_now().await;
+        assert!(receiver.try_recv().is_err());
+        broker.clock().advance(Duration::from_secs(1));
+        next(&mut receiver, 1).await;
+    };
+    broker.app(GROUP).topic(TOPIC, route).run(shutdown).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 1);
+}
+
+/// A handler that sends what it is given to another topic.
+struct Copying;
+
+impl Handler<Batch> for Copying {
+    async fn call(&self, work: Batch, context: Context<'_>) -> Result<(), Failure> {
+        let copies = work.iter().map(|message| {
+            let (key, value) = (message.key(), message.value());
+            (DEAD, Record { token: 0, timestamp: 1, key, value, headers: &[] })
+        });
+        let sent = context.send(0, copies).await;
+        sent.map_err(|error| Cause::Failed(error.into()).into())
+    }
+}
+
+#[tokio::test]
+async fn records_that_a_handler_sends_arrive_in_order_before_its_own_are_done() {
+    let broker = broker(1, &[(None, "a"), (None, "b"), (None, "c")]).await;
+    broker.create_topic(DEAD, 1).await;
+    let app = broker.app(GROUP).topic(TOPIC, Route::<Batch, _>::new(Copying));
+    let shutdown = async {
+        let copies = broker.read(DEAD, 3).await;
+        let copies: Vec<_> = copies.iter().filter_map(|it| it.value()).collect();
+        assert_eq!(copies, [b"a", b"b", b"c"]);
+    };
+    app.run(shutdown).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 3);
+}
+
+#[tokio::test]
+async fn only_the_records_of_a_batch_that_a_failure_concerns_become_dead_letters() {
+    let broker = broker(1, &[(None, "a"), (None, "bad"), (None, "c")]).await;
+    broker.create_topic(DEAD, 1).await;
+    let handler = |batch: Batch| {
+        let bad = batch.iter().filter(|it| it.value() == Some(b"bad")).map(|it| it.offset());
+        let bad: Vec<i64> = bad.collect();
+        let failure = Failure::permanent("bad").only_concerning(bad);
+        async move { Err::<(), _>(failure) }
+    };
+    let app = broker.app(GROUP).topic(TOPIC, batch(handler).layer(DeadLetters::to(DEAD)));
+    let shutdown = async {
+        let dead = broker.read(DEAD, 1).await;
+        assert_eq!(dead[0].value(), Some(b"bad".as_slice()));
+    };
+    app.run(shutdown).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 3);
+    broker.produce(DEAD, None, "after").await;
+    let dead = broker.read(DEAD, 2).await;
+    assert_eq!(dead[1].value(), Some(b"after".as_slice()));
 }

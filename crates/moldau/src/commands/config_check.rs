@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::config::{self, Sources, broker, client, proxy};
+use crate::config::{self, Sources, broker, client, proxy, worker};
 
 /// The key that every proxy configuration has and no broker configuration.
 const PROXY_KEY: &str = "virtual_clusters";
@@ -15,6 +15,9 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     let kind = if is_proxy {
         config::load(path, &mut sources, proxy::config)?;
         "proxy"
+    } else if worker::is_likely(&text) {
+        config::load(path, &mut sources, worker::settings)?;
+        "worker"
     } else if client::is_likely(&text) {
         config::load(path, &mut sources, client::security)?;
         "client"

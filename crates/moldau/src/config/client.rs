@@ -18,9 +18,9 @@ use super::{Sources, sasl, tls};
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct File {
     /// TLS towards the cluster. Default: none.
-    tls: Option<At<tls::Client>>,
+    pub(super) tls: Option<At<tls::Client>>,
     /// What the tool proves itself with. Default: nothing.
-    sasl: Option<At<sasl::Client>>,
+    pub(super) sasl: Option<At<sasl::Client>>,
 }
 
 /// Reads a file.

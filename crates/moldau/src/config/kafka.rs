@@ -13,7 +13,7 @@ pub(crate) enum Effect {
 use Effect::{None as Meaningless, Unsupported};
 
 /// Former names of keys, their names, and what else changes with the name.
-pub(super) const RENAMED: [(&str, &str, &str); 14] = [
+pub(super) const RENAMED: [(&str, &str, &str); 21] = [
     ("data_dir", "log.dirs", ""),
     ("log.dir", "log.dirs", ""),
     ("listen", "listeners", ", with a value such as PLAINTEXT://127.0.0.1:9092"),
@@ -32,6 +32,13 @@ pub(super) const RENAMED: [(&str, &str, &str); 14] = [
     ("max_connections", "max.connections", ""),
     ("max_connections_per_ip", "max.connections.per.ip", ""),
     ("max.reauthentication.ms", "max_reauthentication_ms", ""),
+    ("bootstrap", "bootstrap.servers", ""),
+    ("group", "group.id", ""),
+    ("security.protocol", "tls", " and \"sasl\", each a mapping"),
+    ("ssl.truststore.location", "tls", ", a mapping with trust_file or trust_store_file"),
+    ("sasl.mechanism", "sasl", ", a mapping with mechanism, user and password_file"),
+    ("sasl.jaas.config", "sasl", ", a mapping with mechanism, user and password_file"),
+    ("topic", "topics", ""),
 ];
 
 /// The reason for which the broker's file does not have a key of Kafka; `None` for a key that it

@@ -28,6 +28,7 @@ mod questions;
 mod reading_back;
 mod reloading;
 mod repair;
+mod run;
 mod shaped_loads;
 mod share_groups;
 mod sittings;
