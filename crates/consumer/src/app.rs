@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moldau_client::{Cluster, ClusterOptions, FetcherOptions, MembershipOptions, TopicPartition};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use crate::admin::{Admin, Port, Subject};
@@ -38,9 +38,10 @@ pub struct AppOptions {
     pub fetcher: FetcherOptions,
     /// Threads that own the partitions, each with its own connections, queues and handlers, so that
     /// nothing is shared while records are handled. With 1, the default, that is the task of
-    /// [`App::run`] itself. More are threads of their own: handlers that need more CPU than one core
-    /// has, or block now and then, which holds up the partitions of their thread alone. Partitions
-    /// are spread evenly when they are assigned. All limits of the app are divided by this number.
+    /// [`App::run`] itself. More are threads of their own, for handlers that need more CPU than one
+    /// core has, or that block now and then: they hold up the partitions of their thread alone.
+    /// Partitions are spread evenly when they are assigned. All limits of the app are divided by
+    /// this number.
     pub shards: usize,
     /// Records or batches that are handled at a time, over all topics; at least one for each shard.
     pub workers: usize,
@@ -365,23 +366,7 @@ impl App {
         let services = Arc::new(services);
         let mut background = Tasks::start(self.background, &services);
         let mut shards = Shards::start(&cluster, access, parts, &background.lifecycle())?;
-        let shutdown = async {
-            tokio::select! {
-                () = shutdown => {}
-                () = background.failed() => {}
-            }
-            background.reach(Stage::Draining);
-            std::future::pending().await
-        };
-        // Callers join and select on this future, which should not be large.
-        let ended = Box::pin(async {
-            tokio::select! {
-                left = left => left.unwrap_or(Err(Error::MemberGone)),
-                error = shards.failed() => Err(error),
-                never = shutdown => never,
-            }
-        });
-        let ended = ended.await;
+        let ended = until_left(left, &mut shards, &mut background, shutdown).await;
         shards.end().await;
         let deadline = services.clock.now().saturating_add(drain_timeout);
         let background_ended = background.end(&services, deadline).await;
@@ -430,6 +415,33 @@ impl App {
         self.inquiry.board.admin.send_replace(Some(address));
         Ok(())
     }
+}
+
+/// Lets the shards run until the member has left its group, or one of them fails. Both drain once
+/// `shutdown` completes or a background task fails.
+async fn until_left(
+    left: oneshot::Receiver<Result<()>>,
+    shards: &mut Shards,
+    background: &mut Tasks,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
+    let shutdown = async {
+        tokio::select! {
+            () = shutdown => {}
+            () = background.failed() => {}
+        }
+        background.reach(Stage::Draining);
+        std::future::pending().await
+    };
+    // Callers join and select on this future, which should not be large.
+    let ended = Box::pin(async {
+        tokio::select! {
+            left = left => left.unwrap_or(Err(Error::MemberGone)),
+            error = shards.failed() => Err(error),
+            never = shutdown => never,
+        }
+    });
+    ended.await
 }
 
 impl Control {

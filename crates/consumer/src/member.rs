@@ -62,7 +62,7 @@ pub(crate) struct Link {
     commands: mpsc::Sender<(usize, Command)>,
     /// Not bounded: an event answers a command, or tells of a rebalance. A shard whose handler
     /// blocks takes none, which must not hold up the others.
-    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+    pub(crate) events: mpsc::Receiver<Event>,
 }
 
 impl Link {
@@ -94,7 +94,7 @@ pub(crate) fn start(
     let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
     let (told, ended) = oneshot::channel();
     let (senders, receivers): (Vec<_>, Vec<_>) =
-        (0..count).map(|_| mpsc::unbounded_channel()).unzip();
+        (0..count).map(|_| mpsc::channel(EVENTS_MAX)).unzip();
     let link = |(shard, events)| Link { shard, commands: commands.clone(), events };
     let links = receivers.into_iter().enumerate().map(link).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -320,3 +320,7 @@ const IDLE_TIME: Duration = Duration::from_hours(1);
 
 /// Name of the thread.
 const THREAD: &str = "moldau-member";
+
+/// Events that a shard has yet to take. Few are under way at a time: a shard that takes none is
+/// stuck in a handler for many sessions.
+const EVENTS_MAX: usize = 1024;

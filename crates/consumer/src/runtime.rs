@@ -226,7 +226,9 @@ impl Runtime {
                 }
                 () = tokio::task::yield_now(), if burst == Burst::CutOff => {}
                 () = sleep_until(&clock, due) => self.restart().await,
-                _ = self.commits.tick(), if self.committing == Committing::No => self.commit().await,
+                _ = self.commits.tick(), if self.committing == Committing::No => {
+                    self.commit().await;
+                }
                 Ok(()) = self.workers.changed() => {
                     let workers = *self.workers.borrow_and_update();
                     self.scheduler.set_workers(self.share.of(workers));

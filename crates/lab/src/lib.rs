@@ -10,7 +10,7 @@
 //! - [`survey`], [`threads`], [`soak`], [`faults`], [`check`], [`partitions`], [`administration`]:
 //!   what the experiments of these names record.
 //! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
-//! - [`reader`]: a consumer in a process of its own, for comparisons of clients.
+//! - [`reader`]: what compared consumers do with records, and what they report.
 //! - [`sittings`]: an experiment that goes on after an interruption.
 //! - [`result`], [`pages`], [`page`]: one JSON document, what it answers, and the renderers.
 //! - [`reference_page`]: a performance page made of several results.

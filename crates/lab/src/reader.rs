@@ -1,36 +1,10 @@
-//! A consumer in a process of its own, for comparisons of client libraries: reads a backlog, runs a
-//! handler for each record, and says how long it took.
-//!
-//! All compared consumers take the same arguments and print the same line ([`Outcome`]), so that
-//! the lab runs them alike. Three are here: the client without a framework, and the framework with
-//! handlers of batches and of records. The first quarter of the records, or of the time, is not
-//! measured: connections, group membership and the compilers of other runtimes need it.
-
-mod meter;
-mod raw;
-mod workers;
+//! What consumers that are compared do with records, and what they report. `moldau lab reader` is
+//! three of them; others take the same arguments and print the same line.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_measure::Error;
 use serde::{Deserialize, Serialize};
-
-use meter::Meter;
-
-/// Which consumer reads.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reader {
-    /// The client, without group and framework: each thread reads its share of the partitions.
-    Raw,
-    /// The framework; its handler takes batches.
-    Batch,
-    /// The framework; its handler takes one record at a time, in order of each partition.
-    Record,
-    /// The framework; records of one key in order, different keys beside each other.
-    Key,
-}
 
 /// What a handler does with each record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,29 +15,6 @@ pub enum Handling {
     Compute(Duration),
     /// Waits, as for the answer of a database.
     Wait(Duration),
-}
-
-/// What is read, and how.
-#[derive(Clone, Debug)]
-pub struct Reading {
-    /// Which consumer reads.
-    pub reader: Reader,
-    /// Where the cluster is reached, `host:port`.
-    pub bootstrap: String,
-    /// The consumer group.
-    pub group: String,
-    /// The topics are `{prefix}0`, `{prefix}1` and so on.
-    pub prefix: String,
-    /// Number of topics.
-    pub topics: u32,
-    /// Threads that read and handle.
-    pub threads: u16,
-    /// Records of all topics.
-    pub records: u64,
-    /// What is done with each record.
-    pub handling: Handling,
-    /// The reading ends this time after its first record if records are left.
-    pub within: Duration,
 }
 
 /// What was read after the first quarter. Every compared consumer prints it as one line of JSON.
@@ -93,45 +44,6 @@ impl FromStr for Handling {
             "wait" => Ok(Self::Wait(time)),
             _ => Err(wrong()),
         }
-    }
-}
-
-impl Handling {
-    /// Handles a record.
-    async fn handle(self) {
-        match self {
-            Self::Nothing => {}
-            Self::Compute(time) => {
-                let end = std::time::Instant::now() + time;
-                while std::time::Instant::now() < end {
-                    std::hint::spin_loop();
-                }
-            }
-            Self::Wait(time) => tokio::time::sleep(time).await,
-        }
-    }
-}
-
-/// Reads.
-///
-/// # Errors
-/// [`Error::Target`] if the cluster fails, [`Error::Plan`] for a reading of nothing, and
-/// [`Error::Machine`] without a runtime.
-pub fn read(reading: &Reading) -> Result<Outcome, Error> {
-    if reading.records == 0 || reading.topics == 0 || reading.threads == 0 {
-        return Err(Error::Plan("topics, threads, records: at least 1".into()));
-    }
-    let meter = Arc::new(Meter::new(reading.records, reading.within));
-    match reading.reader {
-        Reader::Raw => raw::read(reading, &meter)?,
-        Reader::Batch | Reader::Record | Reader::Key => workers::read(reading, &meter)?,
-    }
-    meter.outcome()
-}
-
-impl Reading {
-    fn topic_names(&self) -> impl Iterator<Item = String> + '_ {
-        (0..self.topics).map(|index| format!("{}{index}", self.prefix))
     }
 }
 

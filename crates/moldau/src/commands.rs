@@ -16,6 +16,7 @@ mod lab_cores;
 mod lab_directory;
 mod lab_omb;
 mod lab_questions;
+mod lab_reader;
 mod lab_results;
 mod lab_self_test;
 mod lab_sittings;

@@ -53,6 +53,9 @@ const NOT_IN_PRODUCTS: &[(&str, &str)] = &[
     ("unfinished", "unimplemented!("),
 ];
 
+/// Programs that stand beside those of others, and are no tests.
+const PEERS: &str = "xtask/peers/";
+
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -83,7 +86,7 @@ fn broken_rule<'a>(file: &File, number: usize, line: &'a Line) -> Option<(&'stat
         "swallowed-error"
     } else if code.contains("#[ignore") {
         "ignored-test"
-    } else if !file.is_product(number) && code.contains("sleep(") {
+    } else if !file.is_product(number) && !file.path.starts_with(PEERS) && code.contains("sleep(") {
         "sleep-in-test"
     } else if word_position(code, "unsafe").is_some() && !is_justified(file, number) {
         "unsafe"
@@ -126,7 +129,8 @@ fn vague_name(file: &File) -> Option<Finding> {
 fn missing_lints(file: &File) -> Option<Finding> {
     let is_package = file.path.ends_with("Cargo.toml")
         && file.text.contains("[package]")
-        && !file.path.starts_with("fuzz/");
+        && !file.path.starts_with("fuzz/")
+        && !file.path.starts_with(PEERS);
     let lints = "[lints]\nworkspace = true";
     (is_package && !file.text.contains(lints))
         .then(|| Finding::new("lints", &file.path, None, "[lints] workspace = true is missing"))

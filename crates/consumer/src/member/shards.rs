@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use moldau_client::{CommittedOffset, TopicPartition};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::Event;
 
@@ -14,7 +15,8 @@ pub(super) struct Shards {
 }
 
 struct Shard {
-    events: UnboundedSender<Event>,
+    /// Absent once it has ended, or has stopped taking events: it then ends the app.
+    events: Option<Sender<Event>>,
     /// Number of partitions that it owns.
     partitions: usize,
     /// Number of [`Event::Lost`] that it was sent.
@@ -30,9 +32,13 @@ enum Presence {
 }
 
 impl Shards {
-    pub(super) fn new(events: impl IntoIterator<Item = UnboundedSender<Event>>) -> Self {
-        let shard =
-            |events| Shard { events, partitions: 0, losses: 0, presence: Presence::Running };
+    pub(super) fn new(events: impl IntoIterator<Item = Sender<Event>>) -> Self {
+        let shard = |events| Shard {
+            events: Some(events),
+            partitions: 0,
+            losses: 0,
+            presence: Presence::Running,
+        };
         Self { all: events.into_iter().map(shard).collect(), owners: HashMap::new() }
     }
 
@@ -108,14 +114,17 @@ impl Shards {
         self.all.iter().filter(|shard| shard.presence == Presence::Running).count()
     }
 
-    pub(super) fn tell(&self, index: usize, event: Event) {
-        if let Some(shard) = self.all.get(index) {
-            // A shard that has ended does not ask.
-            drop(shard.events.send(event));
+    pub(super) fn tell(&mut self, index: usize, event: Event) {
+        let Some(shard) = self.all.get_mut(index) else { return };
+        // A shard that has ended does not ask.
+        let sent = shard.events.as_ref().map(|events| events.try_send(event));
+        if let Some(Err(TrySendError::Full(_))) = sent {
+            tracing::error!(shard = index, "a shard takes no events");
+            shard.events = None;
         }
     }
 
-    pub(super) fn tell_all(&self, event: impl Fn() -> Event) {
+    pub(super) fn tell_all(&mut self, event: impl Fn() -> Event) {
         for index in 0..self.all.len() {
             self.tell(index, event());
         }
@@ -134,7 +143,7 @@ impl Shards {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use tokio::sync::mpsc::{Receiver, channel};
 
     use super::*;
 
@@ -142,8 +151,8 @@ mod tests {
         numbers.iter().map(|number| TopicPartition::of("t", *number)).collect()
     }
 
-    fn two() -> (Shards, [UnboundedReceiver<Event>; 2]) {
-        let (first, second) = (unbounded_channel(), unbounded_channel());
+    fn two() -> (Shards, [Receiver<Event>; 2]) {
+        let (first, second) = (channel(8), channel(8));
         (Shards::new([first.0, second.0]), [first.1, second.1])
     }
 
@@ -151,7 +160,7 @@ mod tests {
         shards.assigned(partitions(numbers).into_iter().map(|it| (it, None)).collect());
     }
 
-    fn told(events: &mut UnboundedReceiver<Event>) -> Vec<(&'static str, Vec<i32>)> {
+    fn told(events: &mut Receiver<Event>) -> Vec<(&'static str, Vec<i32>)> {
         let numbers = |all: Vec<TopicPartition>| all.into_iter().map(|it| it.partition).collect();
         std::iter::from_fn(|| events.try_recv().ok())
             .map(|event| match event {
@@ -200,5 +209,19 @@ mod tests {
         assert_eq!(told(&mut second)[1], ("revoked", vec![1]));
         shards.left(0);
         assert_eq!(shards.running(), 1);
+    }
+
+    #[test]
+    fn a_shard_that_takes_no_events_loses_its_channel() {
+        let (mut shards, [mut first, _second]) = two();
+        for _ in 0..9 {
+            shards.tell(0, Event::Committed { failed: Vec::new() });
+        }
+        let mut taken = 0;
+        while first.try_recv().is_ok() {
+            taken += 1;
+        }
+        assert_eq!(taken, 8);
+        assert!(first.is_closed());
     }
 }

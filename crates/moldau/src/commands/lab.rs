@@ -19,7 +19,6 @@ use moldau_lab::experiments::{
     Conditions, ceiling, cores, explain, faults, file, self_test, soak, storage, survey, threads,
 };
 use moldau_lab::explain::About;
-use moldau_lab::reader::{self, Reader, Reading};
 use moldau_lab::result::RunRecord;
 use moldau_lab::systems::{
     Durability, Installations, KafkaInstallation, Kroxylicious, keep_records,
@@ -32,6 +31,7 @@ use moldau_measure::profile::Profiler;
 use super::experiment_file::{self, Asked};
 use super::lab_answer::{self, answer};
 use super::lab_directory::WorkDirectory;
+use super::lab_reader::{self, Reader, Reading};
 use super::lab_sittings::{self, Bar};
 use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_self_test, lab_workers, one_line};
 use crate::arguments::{
@@ -444,7 +444,7 @@ fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn read_backlog(options: ReaderOptions) -> anyhow::Result<ExitCode> {
-    let outcome = reader::read(&Reading {
+    let outcome = lab_reader::read(&Reading {
         reader: match options.reader {
             ReaderChoice::Raw => Reader::Raw,
             ReaderChoice::Batch => Reader::Batch,

@@ -9,7 +9,8 @@ use moldau_measure::Error;
 use moldau_records::Decompressor;
 
 use super::meter::Meter;
-use super::{Handling, Reading};
+use super::{Reading, handle};
+use moldau_lab::reader::Handling;
 
 /// Largest batch after decompression; those of the backlog are far smaller.
 const BATCH_BYTES_MAX: usize = 64 << 20;
@@ -73,7 +74,7 @@ async fn follow(fetcher: &mut Fetcher, handling: Handling, meter: &Meter) -> Res
             continue;
         }
         for _ in 0..records {
-            handling.handle().await;
+            handle(handling).await;
             meter.count(1);
             tokio::task::coop::consume_budget().await;
         }

@@ -11,7 +11,8 @@ use moldau_load::generator::runtime;
 use moldau_measure::Error;
 
 use super::meter::Meter;
-use super::{Handling, Reader, Reading};
+use super::{Reader, Reading, handle};
+use moldau_lab::reader::Handling;
 
 /// Records that are handled at a time where handlers wait: 10,000 a second of 50 ms each are 500.
 const WORKERS: usize = 4096;
@@ -64,7 +65,7 @@ fn each(
         let meter = Arc::clone(&meter);
         async move {
             std::hint::black_box(message.value());
-            handling.handle().await;
+            handle(handling).await;
             meter.count(1);
             Ok::<(), Infallible>(())
         }
@@ -83,7 +84,7 @@ async fn handle_all(records: &Batch, handling: Handling, meter: &Meter) -> Resul
     }
     for message in records.iter() {
         std::hint::black_box(message.value());
-        handling.handle().await;
+        handle(handling).await;
         meter.count(1);
     }
     Ok(())

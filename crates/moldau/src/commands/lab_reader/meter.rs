@@ -9,7 +9,7 @@ use moldau_measure::Error;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
-use super::Outcome;
+use moldau_lab::reader::Outcome;
 
 /// The part of the records, or of the time, that is not measured.
 const WARMUP: u32 = 4;
