@@ -314,15 +314,19 @@ impl App {
     /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`], [`Error::Admin`];
     /// [`Error::Client`] if the cluster cannot be reached, or refuses the member for good;
     /// [`Error::Background`] if a part of the app that runs beside the handlers fails.
-    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        // Callers join and select on this future, which should not be large.
+        Box::pin(self.run_to_end(shutdown)).await
+    }
+
+    async fn run_to_end(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let name = self.group.clone().ok_or(Error::NoGroup)?;
         let topics = self.topic_names()?;
         self.start_admin(&name)?;
         let count = self.options.shards.max(1);
         let questions = self.take_questions(count);
         let AppOptions { cluster: options, mut membership, fetcher, .. } = self.options;
-        let connect = Cluster::connect(&self.bootstrap, options.clone());
-        let cluster = Box::pin(connect).await?;
+        let cluster = Cluster::connect(&self.bootstrap, options.clone()).await?;
         membership.topics = topics;
         let drain_timeout = self.options.drain_timeout;
         let access = Access { bootstrap: self.bootstrap.clone(), options: options.clone() };
@@ -433,15 +437,11 @@ async fn until_left(
         background.reach(Stage::Draining);
         std::future::pending().await
     };
-    // Callers join and select on this future, which should not be large.
-    let ended = Box::pin(async {
-        tokio::select! {
-            left = left => left.unwrap_or(Err(Error::MemberGone)),
-            error = shards.failed() => Err(error),
-            never = shutdown => never,
-        }
-    });
-    ended.await
+    tokio::select! {
+        left = left => left.unwrap_or(Err(Error::MemberGone)),
+        error = shards.failed() => Err(error),
+        never = shutdown => never,
+    }
 }
 
 impl Control {

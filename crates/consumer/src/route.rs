@@ -196,7 +196,7 @@ impl AnyRoute {
                 figures,
                 dead_letter_topics: common.dead_letter_topics.clone(),
                 #[cfg(feature = "schemars")]
-                payload: common.payload.clone(),
+                payload: common.payload,
                 retries,
             }
         };

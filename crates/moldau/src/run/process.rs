@@ -189,7 +189,9 @@ impl Process {
                     Ok(bytes) => self.out.advance(bytes),
                     Err(_) => return End::Gone,
                 },
-                () = shared.wake.get(slot).expect("each process has its own").notified() => {}
+                // While more waits to be written than a pipe holds, nothing is gathered.
+                () = shared.wake.get(slot).expect("each process has its own").notified(),
+                    if self.out.len() < WRITE_BYTES => {}
                 id = hangs(deadline) => return End::Hung(id),
             }
         }
@@ -213,7 +215,7 @@ impl Process {
     /// The oldest request without an answer, and when its time is up. Of a process that handles
     /// one request after the other, only that which it handles counts.
     fn deadline(&mut self, shared: &Shared, slot: usize) -> Option<(u64, Instant)> {
-        let oldest = shared.with(|dispatch| dispatch.oldest(slot));
+        let oldest = shared.oldest(slot);
         if oldest != self.oldest.map(|(id, _)| id) {
             self.oldest = oldest.map(|id| (id, Instant::now()));
         }

@@ -76,6 +76,11 @@ impl Shared {
         changed
     }
 
+    /// Number of the first request that the process has not answered.
+    pub(super) fn oldest(&self, slot: usize) -> Option<u64> {
+        self.lock().oldest(slot)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Dispatch<Call>> {
         self.dispatch.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -173,3 +173,30 @@ for line in sys.stdin:
         assert!(!said.contains("top secret"), "{said}");
     });
 }
+
+#[test]
+fn a_handler_that_stops_reading_is_killed_while_more_waits_for_it() {
+    const DEAF: &str = r#"
+import os, time
+open("pids", "a").write(f"{os.getpid()}\n")
+print('{"moldau":1}', flush=True)
+while True:
+    time.sleep(1)
+"#;
+    block_on(async {
+        let site = Site::new(&[("in", 1)]).await;
+        site.write("deaf.py", DEAF);
+        // More than a pipe holds, and more than is gathered for one write.
+        let value = "x".repeat(10_000);
+        let records: Vec<_> = (0..60).map(|_| (None, value.as_str())).collect();
+        site.produce("in", &records).await;
+        let config = site.config(
+            "worker.yaml",
+            "routes:\n  - topics: in\n    order: none\n    handler: \
+             {command: [python3, deaf.py], timeout_ms: 200, in_flight_max: 50}\n",
+        );
+        let mut worker = site.worker(&config);
+        worker.wait_for_line("did not answer within 200ms and was killed");
+        worker.terminate();
+    });
+}
