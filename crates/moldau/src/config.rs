@@ -199,6 +199,7 @@ mod tests {
             known_keys::<broker::File>("'0': 1"),
             known_keys::<listeners::Keys>("'0': 1"),
             known_keys::<limits::Keys>("'0': 1"),
+            known_keys::<broker::TelemetryKeys>("'0': 1"),
         ];
         assert_eq!(keys.concat(), documented_keys("## `moldau broker"));
         let keys = [

@@ -190,7 +190,7 @@ impl Series {
             }
         }
         let bounds = (FIRST_BUCKET_BITS..).map(|bits| seconds(1 << bits));
-        let bounds = bounds.take(BUCKETS - 1).chain([f64::MAX]);
+        let bounds = bounds.take(BUCKETS - 1).chain([f64::INFINITY]);
         Self {
             principal: principal.to_owned(),
             api: key.map_or("unknown", ApiKey::name),
@@ -322,7 +322,7 @@ mod tests {
         );
         let alice =
             alices.iter().find(|it| it.principal == "User:alice" && it.part == Part::Upstream);
-        assert_eq!(alice.unwrap().buckets.last(), Some(&(f64::MAX, 1)));
+        assert_eq!(alice.unwrap().buckets.last(), Some(&(f64::INFINITY, 1)));
     }
 
     #[test]

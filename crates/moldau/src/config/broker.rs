@@ -18,6 +18,8 @@ use moldau_broker::{
 use moldau_net::{ConnectionLimits, ListenerLimits, Principal};
 
 pub(crate) use self::file::File;
+#[cfg(test)]
+pub(crate) use self::telemetry::Keys as TelemetryKeys;
 use super::listeners::{self, Listeners};
 use super::problem::{At, nowhere};
 use super::{Problem, Sources, at_least_one};

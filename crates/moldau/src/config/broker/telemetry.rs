@@ -14,7 +14,7 @@ use crate::config::{Sources, tls};
 /// The key `telemetry`: where the metrics go.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     /// Where a collector takes metrics by OTLP over HTTP.
     otlp_url: At<String>,
     /// PEM file of authorities to believe at an `https` address. Default: those of the system.

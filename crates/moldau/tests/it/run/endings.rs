@@ -147,8 +147,8 @@ fn handlers_do_not_see_the_secrets_of_the_file() {
 import json, os, sys
 print('{"moldau":1}', flush=True)
 for line in sys.stdin:
-    names = sorted(name for name in os.environ if name.startswith("MOLDAU_") or name == "MINE")
-    seen = [f"{name}={os.environ[name]}" for name in names if name != "MOLDAU_FAULTS"]
+    names = ["AUTHORIZATION", "MINE", "MOLDAU_PROCESS", "MOLDAU_PROTOCOL"]
+    seen = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     files = [os.path.realpath(f"/proc/self/fd/{it}") for it in os.listdir("/proc/self/fd")]
     seen += [file for file in files if "socket:" in file or "secret" in file]
     assert "top secret" not in str(os.environ)
