@@ -243,6 +243,14 @@ impl Error {
         }
     }
 
+    /// True if another producer has the transactional id, or the coordinator has ended a
+    /// transaction that took longer than its timeout.
+    #[must_use]
+    pub fn is_fenced(&self) -> bool {
+        let code = self.code();
+        matches!(code, Some(ErrorCode::ProducerFenced | ErrorCode::InvalidProducerEpoch))
+    }
+
     /// Whether it is unknown if the request took effect.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {

@@ -6,13 +6,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_client::{Cluster, ClusterOptions, FetcherOptions, MembershipOptions, TopicPartition};
-use tokio::sync::{mpsc, oneshot, watch};
+use moldau_client::{
+    Cluster, ClusterOptions, FetcherOptions, Isolation, MembershipOptions, ProducerOptions,
+    TopicPartition,
+};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::admin::{Admin, Port, Subject};
 use crate::asyncapi::{self, Described};
-use crate::background::{Background, Stage, Tasks};
+use crate::background::{Background, Tasks};
 use crate::claims::Claims;
 use crate::clock::Clock;
 use crate::context::{Services, States};
@@ -21,10 +24,14 @@ use crate::member::{self, Group};
 use crate::outbox::Outbox;
 use crate::periodic::{Periodic, Tick};
 use crate::route::AnyRoute;
+use crate::routes::{Reads, Routes};
 use crate::runtime::{Parts, Share};
-use crate::shard::{Access, Shards};
+use crate::segment::Segment;
+use crate::shard::{Access, Shards, until_left};
+use crate::source::{Pattern, Source};
 use crate::status::{Inquiry, QUESTIONS_MAX, Question, RouteName, Status};
 use crate::topics::{TopicDeclaration, Topics};
+use crate::transaction::Pending;
 use crate::{Error, Result};
 
 /// Options of an app. The defaults suit most.
@@ -36,6 +43,10 @@ pub struct AppOptions {
     pub membership: MembershipOptions,
     /// How records are fetched; its `reset` says where a group without offsets begins.
     pub fetcher: FetcherOptions,
+    /// How records are sent that handlers return or layers move to other topics. Its transaction
+    /// timeout is that of an exactly-once app; after a crash it may hold up the readers of
+    /// committed records for so long, 10 seconds unless set.
+    pub producer: ProducerOptions,
     /// Threads that own the partitions, each with its own connections, queues and handlers, so that
     /// nothing is shared while records are handled. With 1, the default, that is the task of
     /// [`App::run`] itself. More are threads of their own, for handlers that need more CPU than one
@@ -65,6 +76,10 @@ impl Default for AppOptions {
             cluster: ClusterOptions::default(),
             membership: MembershipOptions::default(),
             fetcher: FetcherOptions::default(),
+            producer: ProducerOptions {
+                transaction_timeout: TRANSACTION_TIMEOUT_DEFAULT,
+                ..ProducerOptions::default()
+            },
             shards: 1,
             workers: WORKERS_DEFAULT,
             queue_bytes_max: QUEUE_BYTES_DEFAULT,
@@ -80,7 +95,11 @@ impl Default for AppOptions {
 pub struct App {
     bootstrap: Vec<String>,
     group: Option<String>,
-    routes: Vec<(Arc<str>, AnyRoute)>,
+    transactional_id: Option<String>,
+    routes: Routes,
+    /// Why it cannot run.
+    invalid: Result<()>,
+    segment: Option<Segment>,
     states: States,
     background: Vec<Background>,
     /// Topics of whose partitions background tasks take care.
@@ -113,7 +132,10 @@ impl App {
         Self {
             bootstrap: bootstrap.into_iter().map(Into::into).collect(),
             group: None,
-            routes: Vec::new(),
+            transactional_id: None,
+            routes: Routes::default(),
+            invalid: Ok(()),
+            segment: None,
             states: States::default(),
             background: Vec::new(),
             tended: Vec::new(),
@@ -135,19 +157,80 @@ impl App {
         self
     }
 
+    /// Makes what handlers return, dead letters and the offsets of handled records one transaction:
+    /// readers of committed records see what came of each record exactly once, whatever crashes.
+    /// This app too reads only records of committed transactions. A transaction is made once in
+    /// each commit interval, and with 16 MiB of returned records. Background tasks are no part of
+    /// it.
+    ///
+    /// `id` (Kafka's `transactional.id`) names this process among those of the group, and is the
+    /// same after a restart. An app that starts with it ends the one that has it.
+    #[must_use]
+    pub fn exactly_once(mut self, id: impl Into<String>) -> Self {
+        self.transactional_id = Some(id.into());
+        self
+    }
+
     /// Handles the records of `topic` by `route`, and those of its retry topics.
     #[must_use]
     pub fn topic(mut self, topic: &str, route: impl Into<AnyRoute>) -> Self {
         let (topic, mut route) = (Arc::<str>::from(topic), route.into());
-        for periodic in route.periodic.drain(..) {
-            self.background.push(periodic.background(Some(Arc::clone(&topic))));
-        }
-        self.routes.append(&mut route.retries);
         if let Some(declaration) = route.declaration.take() {
             self.declared.insert(Arc::clone(&topic), declaration);
         }
-        self.routes.push((topic, route));
+        self.add(Source::Named(topic), route);
         self
+    }
+
+    /// Handles by `route` the records of all topics whose whole name matches the regular expression
+    /// `pattern` and that no other route names; of several patterns the first that matches counts.
+    /// Topics that are created later are read from then on, those that are deleted no longer. The
+    /// syntax is what RE2 and the crate `regex` have in common.
+    #[must_use]
+    pub fn pattern(mut self, pattern: &str, route: impl Into<AnyRoute>) -> Self {
+        match Pattern::new(pattern) {
+            Ok(pattern) => self.add(Source::Matching(pattern), route.into()),
+            Err(error) => self.invalid = Err(error),
+        }
+        self
+    }
+
+    /// Handles by `route` the records of these partitions, which this app reads whatever others do.
+    /// Its group then only keeps the offsets, and must not have members. Without a group nothing is
+    /// committed, and each start begins where `fetcher.reset` says.
+    #[must_use]
+    pub fn partitions(
+        mut self,
+        topic: &str,
+        partitions: impl IntoIterator<Item = i32>,
+        route: impl Into<AnyRoute>,
+    ) -> Self {
+        let partitions = partitions.into_iter().map(|it| TopicPartition::of(topic, it));
+        self.add(Source::Partitions(partitions.collect()), route.into());
+        self
+    }
+
+    /// Reads only the records whose key belongs to segment `index` of `count`, and passes over the
+    /// others. One app for each segment thus shares the work of a partition in the order of its
+    /// keys. Each segment is a group of its own, whose id is that of the app with `-index` behind
+    /// it. A record without a key belongs to the segment of its offset.
+    #[must_use]
+    pub fn segment(mut self, index: u32, count: u32) -> Self {
+        match Segment::new(index, count) {
+            Ok(segment) => self.segment = Some(segment),
+            Err(error) => self.invalid = Err(error),
+        }
+        self
+    }
+
+    fn add(&mut self, source: Source, mut route: AnyRoute) {
+        for periodic in route.periodic.drain(..) {
+            self.background.push(periodic.background(Some(source.clone())));
+        }
+        for (topic, retry) in route.retries.drain(..) {
+            self.routes.add(Source::Named(topic), retry);
+        }
+        self.routes.add(source, route);
     }
 
     /// What a topic should be that has no route, such as that of dead letters;
@@ -252,7 +335,7 @@ impl App {
     /// payloads.
     #[must_use]
     pub fn asyncapi(&self) -> serde_json::Value {
-        let routes = self.routes.iter().map(|(topic, route)| Described {
+        let routes = self.routes.named().map(|(topic, route)| Described {
             topic,
             dead_letter_topics: &route.dead_letter_topics,
             #[cfg(feature = "schemars")]
@@ -297,7 +380,7 @@ impl App {
     /// Watches and changes the app while it runs, with the routes that it has by now.
     #[must_use]
     pub fn control(&self) -> Control {
-        let routes = self.routes.iter().map(|(topic, route)| route.name(topic));
+        let routes = self.routes.labelled().map(|(label, route)| route.name(&label));
         Control {
             workers: self.workers.clone(),
             assignment: self.assignment.clone(),
@@ -311,8 +394,9 @@ impl App {
     /// runs the handlers.
     ///
     /// # Errors
-    /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`], [`Error::Admin`];
-    /// [`Error::Client`] if the cluster cannot be reached, or refuses the member for good;
+    /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`],
+    /// [`Error::AssignedAndSubscribed`], [`Error::NoSegment`]; [`Error::Client`] if a pattern is
+    /// none, the cluster cannot be reached, or refuses the member for good; [`Error::Admin`];
     /// [`Error::Background`] if a part of the app that runs beside the handlers fails.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         // Callers join and select on this future, which should not be large.
@@ -320,26 +404,19 @@ impl App {
     }
 
     async fn run_to_end(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let name = self.group.clone().ok_or(Error::NoGroup)?;
-        let topics = self.topic_names()?;
-        self.start_admin(&name)?;
+        let group = self.membership()?;
+        self.start_admin(group.name.as_deref().unwrap_or_default())?;
         let count = self.options.shards.max(1);
         let questions = self.take_questions(count);
-        let AppOptions { cluster: options, mut membership, fetcher, .. } = self.options;
-        let cluster = Cluster::connect(&self.bootstrap, options.clone()).await?;
-        membership.topics = topics;
-        let drain_timeout = self.options.drain_timeout;
-        let access = Access { bootstrap: self.bootstrap.clone(), options: options.clone() };
-        let group = Group {
-            bootstrap: self.bootstrap,
-            cluster: options,
-            name,
-            options: membership,
-            drain_timeout,
-            board: Arc::clone(&self.inquiry.board),
-        };
+        let AppOptions { mut fetcher, producer, drain_timeout, .. } = self.options;
+        let is_exactly_once = group.transactions.is_some();
+        if is_exactly_once {
+            fetcher.isolation = Isolation::ReadCommitted;
+        }
+        let access = Access { bootstrap: self.bootstrap, options: self.options.cluster };
+        let cluster = Cluster::connect(&access.bootstrap, access.options.clone()).await?;
         let services = Services {
-            outbox: Arc::new(Outbox::new(cluster.clone())),
+            outbox: Arc::new(Outbox::new(cluster.clone(), producer)),
             assignment: self.assignment.subscribe(),
             claims: Claims::default(),
             clock: self.options.clock,
@@ -349,7 +426,7 @@ impl App {
             board: Arc::clone(&self.inquiry.board),
         };
         let (left, links) = member::start(group, count)?;
-        let (routes, start) = (Arc::new(self.routes.into_iter().collect()), Instant::now());
+        let (routes, start) = (Arc::new(self.routes), Instant::now());
         let tended = Arc::<[_]>::from(self.tended);
         let parts = links.into_iter().zip(questions).enumerate();
         let parts = parts.map(|(index, (member, questions))| Parts {
@@ -358,6 +435,8 @@ impl App {
             fetcher: fetcher.clone(),
             routes: Arc::clone(&routes),
             tended: Arc::clone(&tended),
+            segment: self.segment,
+            pending: is_exactly_once.then(Pending::default),
             services: Arc::new(services.clone()),
             workers: self.workers.subscribe(),
             questions,
@@ -377,19 +456,36 @@ impl App {
         ended.and(background_ended)
     }
 
-    /// The topics that it reads.
-    fn topic_names(&self) -> Result<Vec<String>> {
-        let routed = self.routes.iter().map(|(topic, _)| topic);
-        let mut sorted: Vec<&Arc<str>> = routed.chain(&self.tended).collect();
-        let topics: Vec<String> = sorted.iter().map(ToString::to_string).collect();
-        sorted.sort_unstable();
-        if let Some([topic, _]) = sorted.array_windows().find(|[one, other]| one == other) {
-            return Err(Error::RouteTwice { topic: Arc::clone(topic) });
+    /// How it gets its partitions.
+    fn membership(&mut self) -> Result<Group> {
+        std::mem::replace(&mut self.invalid, Ok(()))?;
+        let mut membership = self.options.membership.clone();
+        let direct = match self.routes.reads(&self.tended)? {
+            Reads::Subscription { topics, pattern } => {
+                (membership.topics, membership.pattern) = (topics, pattern);
+                None
+            }
+            Reads::Partitions(partitions) => Some(partitions),
+        };
+        if self.group.is_none() && (direct.is_none() || self.transactional_id.is_some()) {
+            return Err(Error::NoGroup);
         }
-        if topics.is_empty() {
-            return Err(Error::NoRoute);
-        }
-        Ok(topics)
+        let (name, segment) = (self.group.as_deref(), self.segment);
+        let name = name.map(|it| segment.map_or(it.to_owned(), |segment| segment.group(it)));
+        let producer = &self.options.producer;
+        let transactions = self.transactional_id.take();
+        let transactions = transactions
+            .map(|id| ProducerOptions { transactional_id: Some(id), ..producer.clone() });
+        Ok(Group {
+            bootstrap: self.bootstrap.clone(),
+            cluster: self.options.cluster.clone(),
+            name,
+            options: membership,
+            direct,
+            transactions,
+            drain_timeout: self.options.drain_timeout,
+            board: Arc::clone(&self.inquiry.board),
+        })
     }
 
     /// Lets `count` shards take questions.
@@ -418,29 +514,6 @@ impl App {
         self.background.push(port.background(subject));
         self.inquiry.board.admin.send_replace(Some(address));
         Ok(())
-    }
-}
-
-/// Lets the shards run until the member has left its group, or one of them fails. Both drain once
-/// `shutdown` completes or a background task fails.
-async fn until_left(
-    left: oneshot::Receiver<Result<()>>,
-    shards: &mut Shards,
-    background: &mut Tasks,
-    shutdown: impl Future<Output = ()>,
-) -> Result<()> {
-    let shutdown = async {
-        tokio::select! {
-            () = shutdown => {}
-            () = background.failed() => {}
-        }
-        background.reach(Stage::Draining);
-        std::future::pending().await
-    };
-    tokio::select! {
-        left = left => left.unwrap_or(Err(Error::MemberGone)),
-        error = shards.failed() => Err(error),
-        never = shutdown => never,
     }
 }
 
@@ -497,6 +570,9 @@ impl fmt::Debug for Control {
 /// Handlers that wait for other services most of the time: tasks are small, and a route's order
 /// limits them further.
 const WORKERS_DEFAULT: usize = 256;
+
+/// As long as Kafka Streams' own.
+const TRANSACTION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// As much as the fetcher's buffer by default.
 const QUEUE_BYTES_DEFAULT: usize = 64 * 1024 * 1024;

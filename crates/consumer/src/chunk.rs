@@ -99,6 +99,25 @@ pub(crate) struct Read {
     _room: Room,
 }
 
+impl Read {
+    /// Leaves out records, by their offset and key.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(i64, Option<&[u8]>) -> bool) {
+        // Nobody else has it yet.
+        let Some(chunk) = Arc::get_mut(&mut self.chunk) else { return };
+        let mut places = std::mem::take(&mut chunk.places);
+        let (mut before, mut bytes_end) = (0, 0);
+        places.retain_mut(|place| {
+            let bytes = place.bytes_end - std::mem::replace(&mut before, place.bytes_end);
+            let key = place.key.and_then(|key| chunk.part(place.batch, key));
+            let is_kept = keep(place.offset, key);
+            bytes_end += if is_kept { bytes } else { 0 };
+            place.bytes_end = bytes_end;
+            is_kept
+        });
+        chunk.places = places;
+    }
+}
+
 impl Chunk {
     /// Finds the records in `fetched`.
     pub(crate) fn read(

@@ -10,10 +10,11 @@ use tokio::sync::watch;
 
 use crate::claims::Claims;
 use crate::clock::Clock;
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure};
 use crate::figures::Board;
 use crate::message::MessageRef;
-use crate::outbox::{Outbox, To};
+use crate::outbox::{Outbox, Sending, To};
+use crate::outgoing::{Buffer, Outputs};
 use crate::scheduler::{Attempt, PostponedBy};
 
 /// What surrounds the handling of a record or batch.
@@ -23,6 +24,10 @@ pub struct Context<'a> {
     /// Attempts in other topics, before the record came to this one.
     attempts_before: u32,
     services: &'a Services,
+    /// Where returned records wait for their transaction; `None` without one.
+    returned: Option<&'a Buffer>,
+    /// The partition of the record; 0 outside of routes.
+    source: i32,
 }
 
 /// What all handlers and background tasks of an app share. Each shard has a clone, whose counts of
@@ -49,7 +54,14 @@ pub(crate) struct States {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(attempt: Attempt, services: &'a Services) -> Self {
-        Self { attempt, attempts_before: 0, services }
+        Self { attempt, attempts_before: 0, services, returned: None, source: 0 }
+    }
+
+    /// The same, for a record of partition `source`. What comes of it waits in `returned` for a
+    /// transaction, if there are any.
+    pub(crate) fn returning(mut self, source: i32, returned: Option<&'a Buffer>) -> Self {
+        (self.source, self.returned) = (source, returned);
+        self
     }
 
     /// The same after `attempts` in other topics.
@@ -85,7 +97,8 @@ impl<'a> Context<'a> {
 
     /// Sends records to their topics in this order: each to the partition of its key, or, without
     /// a key, to `partition` modulo the number of partitions. Returns when the cluster has all of
-    /// them. Their tokens have no effect.
+    /// them; in an [exactly-once](crate::App::exactly_once) app they are sent with the transaction
+    /// of the record that is handled. Their tokens have no effect.
     ///
     /// # Errors
     /// A topic does not exist, or the cluster does not take a record; the others may have been
@@ -95,19 +108,27 @@ impl<'a> Context<'a> {
         partition: i32,
         records: impl IntoIterator<Item = (&'r str, Record<'r>)> + Send,
     ) -> moldau_client::Result<()> {
-        let mut sent = Vec::new();
-        let records: Vec<_> = records.into_iter().collect();
-        for (topic, record) in records {
-            sent.push(self.services.outbox.enqueue(To::key(topic, partition), record).await?);
-        }
-        for record in sent {
-            record.outcome().await?;
-        }
-        Ok(())
+        let records = records.into_iter();
+        let records = records.map(|(topic, record)| (To::key(topic, partition), record));
+        let records: Vec<_> = records.collect();
+        self.outbox().send_all(records).await
     }
 
-    pub(crate) fn outbox(&self) -> &'a Outbox {
-        &self.services.outbox
+    /// Sends records to other topics: in an exactly-once app with the transaction of the record
+    /// that is handled.
+    pub(crate) fn outbox(&self) -> Sending<'a> {
+        let now_ms = i64::try_from(self.now().as_millis()).unwrap_or(i64::MAX);
+        Sending::new(&self.services.outbox, self.returned, now_ms)
+    }
+
+    /// Sends what a handler returned.
+    pub(crate) async fn send_returned(&self, returned: impl Outputs) -> Result<(), Failure> {
+        let records = returned.into_records();
+        if records.is_empty() {
+            return Ok(());
+        }
+        let sent = self.outbox().send_returned(self.source, records).await;
+        sent.map_err(|error| Cause::Failed(error.into()).into())
     }
 
     /// Counts a failed attempt, where it ends: a layer that settles the failure calls this.

@@ -44,6 +44,17 @@ pub enum Error {
         /// Why, topic by topic.
         reasons: String,
     },
+    /// Some routes are for partitions, others for topics, which a group assigns.
+    #[error("an app reads either partitions of its own or topics that a group assigns")]
+    AssignedAndSubscribed,
+    /// The index of a segment is not below the number of segments.
+    #[error("there is no segment {index} of {count}")]
+    NoSegment {
+        /// Its index.
+        index: u32,
+        /// The number of segments.
+        count: u32,
+    },
 
     // A part of the app is to blame.
     /// A task that runs beside the handlers failed or panicked.

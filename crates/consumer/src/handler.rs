@@ -28,6 +28,7 @@ use futures_util::FutureExt;
 use crate::context::{Context, Services};
 use crate::failure::{BoxError, Cause, Failure, panic_message};
 use crate::message::{Batch, Message, MessageRef};
+use crate::outgoing::Outputs;
 use crate::scheduler;
 
 /// What a handler takes: a record or a batch of them.
@@ -172,11 +173,12 @@ pub trait HandlerFn<W, Args>: Send + Sync + 'static {
 
 macro_rules! handler_fn {
     ($($arg:ident)* | $last:ident) => {
-        impl<W, F, Fut, E, $($arg,)* $last> HandlerFn<W, ($($arg,)* $last,)> for F
+        impl<W, F, Fut, R, E, $($arg,)* $last> HandlerFn<W, ($($arg,)* $last,)> for F
         where
             W: Send + Sync,
             F: Fn($($arg,)* $last) -> Fut + Send + Sync + 'static,
-            Fut: Future<Output = Result<(), E>> + Send,
+            Fut: Future<Output = Result<R, E>> + Send,
+            R: Outputs,
             E: Into<BoxError>,
             $($arg: Extract<W>,)*
             $last: Extract<W>,
@@ -186,7 +188,8 @@ macro_rules! handler_fn {
                     $($arg::extract(&work, context)?,)*
                     $last::extract_last(work, context)?,
                 );
-                handled.await.map_err(|error| Failure::of(error.into()))
+                let returned = handled.await.map_err(|error| Failure::of(error.into()))?;
+                context.send_returned(returned).await
             }
         }
     };

@@ -21,12 +21,19 @@
 //! | `topics` | [`Topics`]: what topics should be, what would have to change, and changing it |
 //! | `runtime` | the task of a shard, which connects member, fetcher, scheduler and handlers |
 //! | `shard` | the shards of an app, and their threads |
+//! | `routes` | which route handles which topic |
+//! | `source` | what a route is for: a topic, a pattern, partitions |
+//! | `segment` | shares of the keys of a partition |
 //! | `member` | the group member, on a thread of its own |
 //! | `figures` | what an app counts while it runs |
 //! | `status` | [`Status`]: the figures of an app at a moment |
 //! | `admin` | [`Admin`]: metrics, health and a page on a port |
 //! | `asyncapi` | the AsyncAPI document of an app |
-//! | `outbox` | records that layers send |
+//! | `holder` | a member, or partitions without a group |
+//! | `outgoing` | [`Outgoing`]: records that handlers return |
+//! | `outbox` | how records are sent |
+//! | `transaction` | returned records and offsets, committed together |
+//! | `reader` | [`Reader`]: reads topics without a group |
 //! | `testing` | a broker in the process of a test |
 //! | `clock` | [`Clock`]: the time that retries and delays go by |
 //!
@@ -51,24 +58,31 @@ mod error;
 mod failure;
 mod figures;
 mod handler;
+mod holder;
 mod layer;
 mod ledger;
 mod member;
 mod message;
 mod outbox;
+mod outgoing;
 mod periodic;
+mod reader;
 #[cfg(feature = "cron")]
 mod recurring;
 mod route;
+mod routes;
 mod runtime;
 mod scheduled;
 mod scheduler;
+mod segment;
 mod shard;
+mod source;
 mod status;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod topic_reader;
 mod topics;
+mod transaction;
 
 pub use admin::Admin;
 pub use app::{App, AppOptions, Control};
@@ -89,7 +103,9 @@ pub use layer::{
 };
 pub use ledger::{Commit, Delivery, Ledger, METADATA_BYTES_MAX};
 pub use message::{Batch, Message, MessageRef};
+pub use outgoing::{Outgoing, Outputs};
 pub use periodic::Tick;
+pub use reader::{Position, Reader, Records};
 #[cfg(feature = "cron")]
 pub use recurring::{
     Missed, Outcome, Recurring, RecurringTasks, Run, RunCause, StartedRun, TaskRun, TaskStatus,

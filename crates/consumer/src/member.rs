@@ -12,32 +12,49 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use moldau_client::{
     Cluster, ClusterOptions, CommittedOffset, Membership, MembershipEvent, MembershipOptions,
-    TopicPartition,
+    ProducerOptions, TopicPartition,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::figures::Board;
+use crate::holder::Holder;
+use crate::outgoing::Outgoing;
+use crate::transaction::{Refusal, Transactor};
 use crate::{Error, Result};
 use shards::Shards;
 
-/// Offsets to commit.
-pub(crate) type Commits = Vec<(TopicPartition, CommittedOffset)>;
+/// What was handled since the last commit.
+#[derive(Debug, Default)]
+pub(crate) struct Commits {
+    pub(crate) offsets: Vec<(TopicPartition, CommittedOffset)>,
+    /// What handlers returned meanwhile; empty unless the app is exactly-once.
+    pub(crate) outputs: Vec<Outgoing>,
+}
 
-/// What a shard asks of the member. `losses` is the number of [`Event::Lost`] that it has seen: a
-/// member that has told of another one may hold the same partitions again, from what others
-/// committed, so it neither commits nor gives up what the shard means.
+/// How many events a shard has seen that make void what it did before. A member that has told of
+/// more neither commits nor gives up what the shard means.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Seen {
+    /// [`Event::Lost`]: the member may hold the same partitions again, from what others committed.
+    pub(crate) losses: u64,
+    /// [`Event::Rewound`]: the partitions are still held.
+    pub(crate) rewinds: u64,
+}
+
+/// What a shard asks of the member.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Answered by [`Event::Committed`].
-    Commit { losses: u64, commits: Commits },
+    /// Answered by [`Event::Committed`] or [`Event::Rewound`].
+    Commit { seen: Seen, commits: Commits },
     /// Commits, then gives partitions back to the group.
-    GiveUp { losses: u64, commits: Commits, partitions: Vec<TopicPartition> },
+    GiveUp { seen: Seen, commits: Commits, partitions: Vec<TopicPartition> },
     /// Commits. The member leaves the group when all shards have left. Answered by
     /// [`Event::Ended`].
-    Leave { losses: u64, commits: Commits },
+    Leave { seen: Seen, commits: Commits },
 }
 
 /// What the member tells a shard.
@@ -51,6 +68,9 @@ pub(crate) enum Event {
     Lost(Vec<TopicPartition>),
     /// Partitions whose commit failed.
     Committed { failed: Vec<TopicPartition> },
+    /// A transaction was aborted: its partitions are to be read again from what the group has
+    /// committed of them.
+    Rewound(Vec<(TopicPartition, Option<CommittedOffset>)>),
     /// It has left, or cannot be a member any more.
     Ended,
 }
@@ -77,8 +97,13 @@ impl Link {
 pub(crate) struct Group {
     pub(crate) bootstrap: Vec<String>,
     pub(crate) cluster: ClusterOptions,
-    pub(crate) name: String,
+    /// Its id; `None` if partitions are read without a group.
+    pub(crate) name: Option<String>,
     pub(crate) options: MembershipOptions,
+    /// Partitions that are read without being a member.
+    pub(crate) direct: Option<Vec<TopicPartition>>,
+    /// The producer of an exactly-once app.
+    pub(crate) transactions: Option<ProducerOptions>,
     /// How long a shard may take to give partitions back. After that, and [`BLOCKED_GRACE`], it is
     /// held to be blocked.
     pub(crate) drain_timeout: Duration,
@@ -101,8 +126,13 @@ pub(crate) fn start(
     let runtime = runtime.map_err(Error::Thread)?;
     let run = move || {
         runtime.block_on(async {
+            let gone = join_all(senders.clone().into_iter().map(async |it| it.closed().await));
             let mut shards = Shards::new(senders);
-            let result = serve(&group, inbox, &mut shards).await;
+            let result = tokio::select! {
+                result = serve(&group, inbox, &mut shards) => result,
+                // A transaction would take as long as the coordinator is not there.
+                _ = gone => Ok(()),
+            };
             shards.tell_all(|| Event::Ended);
             // An app that is gone does not ask.
             drop(told.send(result));
@@ -118,11 +148,27 @@ async fn serve(
     shards: &mut Shards,
 ) -> Result<()> {
     let cluster = Cluster::connect(&group.bootstrap, group.cluster.clone()).await?;
-    let membership = Membership::join(&cluster, &group.name, group.options.clone()).await?;
-    group.board.set_member(membership.watch());
+    // First: what an app of this id left open could hold up the reading of committed offsets.
+    let transactor = match &group.transactions {
+        Some(options) => Some(Transactor::start(&cluster, options.clone()).await?),
+        None => None,
+    };
+    let holder = match (&group.direct, &group.name) {
+        (Some(partitions), name) => {
+            let (group, partitions) = (name.clone(), Some(partitions.clone()));
+            Holder::Direct { cluster: cluster.clone(), group, partitions }
+        }
+        (None, Some(name)) => {
+            let joined = Membership::join(&cluster, name, group.options.clone()).await?;
+            group.board.set_member(joined.watch());
+            Holder::Member(joined)
+        }
+        (None, None) => return Err(Error::NoGroup),
+    };
     let patience = group.drain_timeout.saturating_add(BLOCKED_GRACE);
     let mut serving = Serving {
-        membership,
+        holder,
+        transactor,
         shards,
         gathered: Gathered::default(),
         waits: Vec::new(),
@@ -132,22 +178,23 @@ async fn serve(
     while !serving.is_to_leave() {
         let due = serving.next_due();
         tokio::select! {
-            event = serving.membership.next() => serving.take_event(event?).await?,
+            event = serving.holder.next() => serving.take_event(event?).await?,
             command = commands.recv() => match command {
                 // The app is gone; the group notices after the session timeout.
                 None => return Ok(()),
-                Some((shard, command)) => serving.carry_out(shard, command).await,
+                Some((shard, command)) => serving.carry_out(shard, command).await?,
             },
-            () = tokio::time::sleep_until(due) => serving.take_time().await,
+            () = tokio::time::sleep_until(due) => serving.take_time().await?,
         }
     }
-    serving.commit_gathered().await;
-    Ok(serving.membership.leave().await?)
+    serving.commit_gathered().await?;
+    Ok(serving.holder.leave().await?)
 }
 
 /// A member that serves its shards.
 struct Serving<'a> {
-    membership: Membership,
+    holder: Holder,
+    transactor: Option<Transactor>,
     shards: &'a mut Shards,
     gathered: Gathered,
     /// What shards are asked to give back.
@@ -161,8 +208,8 @@ struct Serving<'a> {
 /// Commits of several shards that go into one request.
 #[derive(Default)]
 struct Gathered {
-    /// Shard, the losses that it has seen, and its offsets.
-    commits: Vec<(usize, u64, Commits)>,
+    /// Shard, what it has seen, and what it has handled.
+    commits: Vec<(usize, Seen, Commits)>,
     since: Option<Instant>,
 }
 
@@ -181,7 +228,7 @@ impl Serving<'_> {
     async fn take_event(&mut self, event: MembershipEvent) -> Result<()> {
         match event {
             MembershipEvent::Assigned(partitions) => {
-                let committed = committed(&self.membership, &partitions).await?;
+                let committed = committed(&self.holder, &partitions).await?;
                 self.shards.assigned(committed);
             }
             MembershipEvent::Revoked(partitions) => {
@@ -198,51 +245,113 @@ impl Serving<'_> {
         Ok(())
     }
 
-    async fn carry_out(&mut self, shard: usize, command: Command) {
+    async fn carry_out(&mut self, shard: usize, command: Command) -> Result<()> {
         match command {
-            Command::Commit { losses, commits } => self.gather(shard, losses, commits).await,
-            Command::GiveUp { losses, commits, partitions } => {
+            Command::Commit { seen, commits } => self.gather(shard, seen, commits).await?,
+            Command::GiveUp { seen, commits, partitions } => {
                 // What it committed before must not follow.
-                self.commit_gathered().await;
-                if self.shards.is_current(shard, losses) {
-                    commit(&self.membership, &commits).await;
+                self.commit_gathered().await?;
+                if self.shards.is_current(shard, seen) {
+                    // If that fails, the next owner handles it again.
+                    match self.transactor {
+                        Some(_) => drop(self.transact(&commits).await?),
+                        None => drop(commit(&self.holder, &commits.offsets).await),
+                    }
+                }
+                if self.shards.has_seen_losses(shard, seen) {
                     self.shards.disown(shard, &partitions);
-                    self.membership.revoked(&partitions);
+                    self.holder.revoked(&partitions);
                 }
                 let shards = &self.shards;
                 self.waits.retain(|it| it.partitions.iter().any(|one| shards.owns(it.shard, one)));
             }
-            Command::Leave { losses, commits } => {
+            Command::Leave { seen, commits } => {
                 self.shards.left(shard);
                 self.leave_by.get_or_insert_with(|| Instant::now() + self.patience);
-                self.gather(shard, losses, commits).await;
+                self.gather(shard, seen, commits).await?;
             }
         }
+        Ok(())
     }
 
-    /// Commits offsets together with those that other shards send at the same time.
-    async fn gather(&mut self, shard: usize, losses: u64, commits: Commits) {
-        self.gathered.commits.push((shard, losses, commits));
+    /// Commits what a shard has handled together with what others send at the same time.
+    async fn gather(&mut self, shard: usize, seen: Seen, commits: Commits) -> Result<()> {
+        self.gathered.commits.push((shard, seen, commits));
         self.gathered.since.get_or_insert_with(Instant::now);
         if self.gathered.commits.len() >= self.shards.running() {
-            self.commit_gathered().await;
+            self.commit_gathered().await?;
         }
+        Ok(())
     }
 
-    async fn commit_gathered(&mut self) {
+    async fn commit_gathered(&mut self) -> Result<()> {
         let Gathered { commits: gathered, .. } = std::mem::take(&mut self.gathered);
-        let (mut all, mut asking, mut failed) = (Commits::new(), Vec::new(), Vec::new());
-        for (shard, losses, commits) in gathered {
-            asking.push(shard);
-            if self.shards.is_current(shard, losses) {
-                all.extend(commits);
+        let (mut all, mut asking) = (Commits::default(), Vec::new());
+        for (shard, seen, Commits { offsets, outputs }) in gathered {
+            let partitions: Vec<_> = offsets.iter().map(|(it, _)| it.clone()).collect();
+            let is_current = self.shards.is_current(shard, seen);
+            if is_current {
+                all.offsets.extend(offsets);
+                all.outputs.extend(outputs);
+            }
+            asking.push((shard, is_current, partitions));
+        }
+        if self.transactor.is_some() {
+            return self.transact_gathered(&all, asking).await;
+        }
+        let mut failed = commit(&self.holder, &all.offsets).await;
+        let stale = asking.iter().filter(|(_, is_current, _)| !is_current);
+        failed.extend(stale.flat_map(|(_, _, partitions)| partitions.iter().cloned()));
+        for (shard, ..) in asking {
+            self.shards.tell(shard, Event::Committed { failed: failed.clone() });
+        }
+        Ok(())
+    }
+
+    /// Commits in one transaction what shards have handled. If it is aborted, they handle it again.
+    async fn transact_gathered(
+        &mut self,
+        all: &Commits,
+        asking: Vec<(usize, bool, Vec<TopicPartition>)>,
+    ) -> Result<()> {
+        let is_committed = self.transact(all).await?;
+        if !is_committed && let Some(transactor) = &mut self.transactor {
+            // What the cluster refuses may be refused again.
+            tokio::time::sleep(REWIND_PAUSE).await;
+            transactor.recover().await?;
+        }
+        for (shard, is_current, partitions) in asking {
+            if is_committed || !is_current {
+                self.shards.tell(shard, Event::Committed { failed: Vec::new() });
             } else {
-                failed.extend(commits.into_iter().map(|(partition, _)| partition));
+                let committed = committed(&self.holder, &partitions).await?;
+                self.shards.rewound(shard, committed);
             }
         }
-        failed.extend(commit(&self.membership, &all).await);
-        for shard in asking {
-            self.shards.tell(shard, Event::Committed { failed: failed.clone() });
+        Ok(())
+    }
+
+    /// Commits in a transaction; whether it has an effect.
+    async fn transact(&mut self, commits: &Commits) -> Result<bool> {
+        let Some(transactor) = &mut self.transactor else { return Ok(false) };
+        let Commits { offsets, outputs } = commits;
+        if offsets.is_empty() {
+            return Ok(true);
+        }
+        let partitions: Vec<_> = offsets.iter().map(|(partition, _)| partition.clone()).collect();
+        let refusal = match self.holder.group_metadata(&partitions) {
+            Ok(member) => match transactor.commit(&member, offsets, outputs).await {
+                Ok(()) => return Ok(true),
+                Err(refusal) => refusal,
+            },
+            Err(error) => Refusal::Aborted(error),
+        };
+        match refusal {
+            Refusal::Aborted(error) => {
+                tracing::warn!(%error, records = outputs.len(), "a transaction was aborted");
+                Ok(false)
+            }
+            Refusal::Final(error) => Err(error.into()),
         }
     }
 
@@ -252,10 +361,10 @@ impl Serving<'_> {
         due.unwrap_or_else(|| Instant::now() + IDLE_TIME)
     }
 
-    async fn take_time(&mut self) {
+    async fn take_time(&mut self) -> Result<()> {
         let now = Instant::now();
         if self.gathered.since.is_some_and(|since| since + GATHER_TIME <= now) {
-            self.commit_gathered().await;
+            self.commit_gathered().await?;
         }
         for Wait { shard, partitions, .. } in self.waits.extract_if(.., |it| it.until <= now) {
             tracing::error!(
@@ -264,19 +373,20 @@ impl Serving<'_> {
                 "a handler blocks its thread; given back without it"
             );
             self.shards.lost(partitions.clone());
-            self.membership.revoked(&partitions);
+            self.holder.revoked(&partitions);
         }
+        Ok(())
     }
 }
 
 /// What the group has committed. A coordinator that does not answer is asked for as long as the
 /// member holds the partitions.
 async fn committed(
-    membership: &Membership,
+    holder: &Holder,
     partitions: &[TopicPartition],
 ) -> Result<Vec<(TopicPartition, Option<CommittedOffset>)>> {
     loop {
-        match membership.committed(partitions).await {
+        match holder.committed(partitions).await {
             Err(error) if error.is_retriable() => {
                 tracing::warn!(%error, "committed offsets cannot be read yet");
             }
@@ -286,15 +396,18 @@ async fn committed(
 }
 
 /// Commits; returns the partitions whose commit failed.
-async fn commit(membership: &Membership, commits: &Commits) -> Vec<TopicPartition> {
-    if commits.is_empty() {
+async fn commit(
+    holder: &Holder,
+    offsets: &[(TopicPartition, CommittedOffset)],
+) -> Vec<TopicPartition> {
+    if offsets.is_empty() {
         return Vec::new();
     }
-    let answers = match membership.commit(commits).await {
+    let answers = match holder.commit(offsets).await {
         Ok(answers) => answers,
         Err(error) => {
             tracing::warn!(%error, "offsets could not be committed");
-            return commits.iter().map(|(partition, _)| partition.clone()).collect();
+            return offsets.iter().map(|(partition, _)| partition.clone()).collect();
         }
     };
     let failed: HashMap<_, _> =
@@ -308,6 +421,9 @@ async fn commit(membership: &Membership, commits: &Commits) -> Vec<TopicPartitio
 
 /// Commands that wait while another one is carried out: those that shards send without an answer.
 const COMMANDS_MAX: usize = 64;
+
+/// Pause before the records of an aborted transaction are handled again.
+const REWIND_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long commits wait for those of other shards, which send them at the same times.
 const GATHER_TIME: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Records that layers send to other topics.
+//! Records that layers and handlers send to other topics.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +8,8 @@ use moldau_client::{
     Cluster, Delivery, Error, Producer, ProducerOptions, Record, Result, partition_for_key,
 };
 use tokio::sync::{OnceCell, oneshot};
+
+use crate::outgoing::{Buffer, Outgoing};
 
 /// Where a record is to be sent: to the partition of its key, or, without a key, to `partition`
 /// modulo the number of partitions.
@@ -22,6 +24,7 @@ pub(crate) struct To<'a> {
 /// Sends records and waits for their outcome. The producer starts with the first of them.
 pub(crate) struct Outbox {
     cluster: Cluster,
+    options: ProducerOptions,
     producer: OnceCell<Producer>,
     next_token: AtomicU64,
     waiting: Arc<Waiting>,
@@ -43,29 +46,120 @@ impl<'a> To<'a> {
     pub(crate) fn key(topic: &'a str, partition: i32) -> Self {
         Self { topic, partition, keeps_partition: false }
     }
+
+    /// The partition of a topic with `count` partitions.
+    pub(crate) fn of(self, key: Option<&[u8]>, count: usize) -> i32 {
+        match key {
+            Some(key) if !self.keeps_partition => partition_for_key(key, count),
+            _ => self.partition.rem_euclid(i32::try_from(count).unwrap_or(i32::MAX).max(1)),
+        }
+    }
+}
+
+/// How the records are sent that come of one record.
+#[derive(Clone, Copy)]
+pub(crate) struct Sending<'a> {
+    outbox: &'a Outbox,
+    /// Where they wait for their transaction; `None` without one.
+    returned: Option<&'a Buffer>,
+    now_ms: i64,
+}
+
+impl<'a> Sending<'a> {
+    pub(crate) fn new(outbox: &'a Outbox, returned: Option<&'a Buffer>, now_ms: i64) -> Self {
+        Self { outbox, returned, now_ms }
+    }
+
+    /// Sends a record. Returns when the cluster has it, or when it is part of what the next
+    /// transaction sends.
+    pub(crate) async fn send(&self, to: To<'_>, record: Record<'_>) -> Result<()> {
+        match self.returned {
+            None => self.outbox.send_to(to, record).await,
+            Some(_) => self.send_all(vec![(to, record)]).await,
+        }
+    }
+
+    /// Sends records in this order. Returns as [`send`](Self::send) does.
+    pub(crate) async fn send_all(&self, records: Vec<(To<'_>, Record<'_>)>) -> Result<()> {
+        let Some(buffer) = self.returned else {
+            let mut sent = Vec::with_capacity(records.len());
+            for (to, record) in records {
+                sent.push(self.outbox.enqueue(to, record).await?);
+            }
+            return outcomes(sent).await;
+        };
+        let mut addressed = Vec::with_capacity(records.len());
+        for (to, record) in records {
+            let partition = to.of(record.key, self.outbox.partitions(to.topic).await?);
+            let record = Outgoing::copy_of(to.topic, &record).partition(partition);
+            addressed.push(self.address(record, partition).await?);
+        }
+        buffer.add(addressed);
+        Ok(())
+    }
+
+    /// Sends what the handler of a record of partition `source` returned, in this order. Returns as
+    /// [`send`](Self::send) does.
+    pub(crate) async fn send_returned(&self, source: i32, records: Vec<Outgoing>) -> Result<()> {
+        let mut addressed = Vec::with_capacity(records.len());
+        for record in records {
+            addressed.push(self.address(record, source).await?);
+        }
+        if let Some(buffer) = self.returned {
+            buffer.add(addressed);
+            return Ok(());
+        }
+        let mut sent = Vec::with_capacity(addressed.len());
+        for record in &addressed {
+            let headers = record.headers();
+            let (topic, partition) = (record.topic(), record.partition_id());
+            sent.push(self.outbox.enqueue_at(topic, partition, record.record(&headers)).await?);
+        }
+        outcomes(sent).await
+    }
+
+    async fn address(&self, record: Outgoing, source: i32) -> Result<Outgoing> {
+        let Outbox { cluster, options, .. } = self.outbox;
+        record.addressed(cluster, source, self.now_ms, options.request_bytes_max).await
+    }
+}
+
+async fn outcomes(sent: Vec<Sent<'_>>) -> Result<()> {
+    for record in sent {
+        record.outcome().await?;
+    }
+    Ok(())
 }
 
 impl Outbox {
-    pub(crate) fn new(cluster: Cluster) -> Self {
+    pub(crate) fn new(cluster: Cluster, options: ProducerOptions) -> Self {
         let (producer, waiting) = (OnceCell::new(), Arc::default());
-        Self { cluster, producer, next_token: AtomicU64::new(0), waiting }
+        Self { cluster, options, producer, next_token: AtomicU64::new(0), waiting }
     }
 
-    /// Sends a record. Returns when the cluster has it.
+    /// Sends a record, outside of any transaction. Returns when the cluster has it.
     pub(crate) async fn send_to(&self, to: To<'_>, record: Record<'_>) -> Result<()> {
         self.enqueue(to, record).await?.outcome().await
     }
 
     /// Gives a record to the producer.
-    pub(crate) async fn enqueue(&self, to: To<'_>, record: Record<'_>) -> Result<Sent<'_>> {
-        let To { topic, partition, keeps_partition } = to;
+    async fn enqueue(&self, to: To<'_>, record: Record<'_>) -> Result<Sent<'_>> {
+        let partition = to.of(record.key, self.partitions(to.topic).await?);
+        self.enqueue_at(to.topic, partition, record).await
+    }
+
+    /// Number of partitions of a topic.
+    async fn partitions(&self, topic: &str) -> Result<usize> {
+        Ok(self.cluster.topic(topic).await?.partitions.len())
+    }
+
+    async fn enqueue_at(
+        &self,
+        topic: &str,
+        partition: i32,
+        record: Record<'_>,
+    ) -> Result<Sent<'_>> {
         let producer = self.producer.get_or_try_init(|| self.start()).await?;
-        let partitions = self.cluster.topic(topic).await?.partitions.len();
-        let count = i32::try_from(partitions).unwrap_or(i32::MAX).max(1);
-        let partition = match record.key {
-            Some(key) if !keeps_partition => partition_for_key(key, partitions),
-            _ => partition.rem_euclid(count),
-        };
         let handle = producer.partition(topic, partition).await?;
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
         let record = Record { token, ..record };
@@ -85,7 +179,7 @@ impl Outbox {
     async fn start(&self) -> Result<Producer> {
         let waiting = Arc::clone(&self.waiting);
         let sink = move |delivery: &Delivery<'_>| waiting.settle(delivery);
-        Producer::start(&self.cluster, ProducerOptions::default(), sink).await
+        Producer::start(&self.cluster, self.options.clone(), sink).await
     }
 }
 

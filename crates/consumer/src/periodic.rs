@@ -12,6 +12,7 @@ use crate::background::{Background, Lifecycle, Stage};
 use crate::context::{Context, Services};
 use crate::failure::Failure;
 use crate::handler::{Extract, Job};
+use crate::source::Source;
 
 /// One call of a periodic job.
 #[derive(Clone, Debug)]
@@ -48,11 +49,11 @@ pub(crate) struct Periodic {
 }
 
 impl Periodic {
-    /// The task that calls it: for each partition of `topic` that is assigned, or, without one,
+    /// The task that calls it: for each partition of `topics` that is assigned, or, without any,
     /// for the app.
-    pub(crate) fn background(self, topic: Option<Arc<str>>) -> Background {
+    pub(crate) fn background(self, topics: Option<Source>) -> Background {
         Background::new("periodic job", async move |services, lifecycle| {
-            Ticking::new(self, topic, services).run(lifecycle).await;
+            Ticking::new(self, topics, services).run(lifecycle).await;
             Ok(())
         })
     }
@@ -75,16 +76,16 @@ impl Drop for Target {
 
 struct Ticking {
     periodic: Periodic,
-    topic: Option<Arc<str>>,
+    topics: Option<Source>,
     services: Arc<Services>,
     targets: BTreeMap<Option<TopicPartition>, Target>,
     calls: JoinSet<()>,
 }
 
 impl Ticking {
-    fn new(mut periodic: Periodic, topic: Option<Arc<str>>, services: Arc<Services>) -> Self {
+    fn new(mut periodic: Periodic, topics: Option<Source>, services: Arc<Services>) -> Self {
         periodic.interval = periodic.interval.max(INTERVAL_MIN);
-        Self { periodic, topic, services, targets: BTreeMap::new(), calls: JoinSet::new() }
+        Self { periodic, topics, services, targets: BTreeMap::new(), calls: JoinSet::new() }
     }
 
     async fn run(mut self, mut lifecycle: Lifecycle) {
@@ -107,11 +108,11 @@ impl Ticking {
 
     /// Follows the assignment. A target is first called one interval after it came.
     fn set_targets(&mut self, assignment: &[TopicPartition]) {
-        let targets: Vec<_> = match &self.topic {
+        let targets: Vec<_> = match &self.topics {
             None => vec![None],
-            Some(topic) => {
-                let of_topic = assignment.iter().filter(|partition| partition.topic == *topic);
-                of_topic.cloned().map(Some).collect()
+            Some(topics) => {
+                let covered = assignment.iter().filter(|it| topics.cover(&it.topic));
+                covered.cloned().map(Some).collect()
             }
         };
         // Both are sorted.

@@ -19,10 +19,12 @@ use crate::figures::RouteFigures;
 use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
 use crate::layer::{Backoff, Layer, Layered, attempts_before};
 use crate::message::{Batch, Message, MessageRef};
+use crate::outgoing::Buffer;
 use crate::periodic::{Periodic, Tick};
 use crate::scheduler::{Order, Plan, PostponedBy, Rest, Slice, Slicing};
 use crate::status::RouteName;
 use crate::topics::TopicDeclaration;
+use crate::transaction::Lane;
 
 /// How the records of a topic are handled.
 pub struct Route<W, H> {
@@ -252,10 +254,16 @@ impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
 /// is used again for the next one.
 pub(crate) type Running = ReusableBoxFuture<'static, Rest>;
 
-/// Handles slices.
+/// Handles slices; `lane` takes what comes of them in an exactly-once app.
 pub(crate) trait Run: Send + Sync {
     /// Puts the handling of a slice into `running`.
-    fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running);
+    fn run(
+        &self,
+        slice: Slice<Chunk>,
+        services: Arc<Services>,
+        lane: Option<Lane>,
+        running: &mut Running,
+    );
 }
 
 /// How often a record was tried in other topics.
@@ -268,7 +276,13 @@ struct ByRecord<H> {
 }
 
 impl<H: Handler<Message>> Run for ByRecord<H> {
-    fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
+    fn run(
+        &self,
+        slice: Slice<Chunk>,
+        services: Arc<Services>,
+        lane: Option<Lane>,
+        running: &mut Running,
+    ) {
         let (handler, figures) = (Arc::clone(&self.handler), Arc::clone(&self.figures));
         let attempts_before = self.attempts_before;
         running.set(async move {
@@ -281,6 +295,8 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
                     if slice.is_stopped() {
                         break;
                     }
+                    let returned = lane.as_ref().map(|_| Buffer::default());
+                    let context = context.returning(chunk.partition, returned.as_ref());
                     let message = Message::new(Arc::clone(chunk), index);
                     let context = context.after(attempts_before(message.view()));
                     let call = pin!(handler.call(message, context));
@@ -288,7 +304,7 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
                         let message = Message::new(Arc::clone(chunk), index);
                         return rest_after(&failure, 1, Some(message.view()), context);
                     }
-                    slice.set_done(position + 1);
+                    settle(&slice, position + 1, lane.as_ref().zip(returned.as_ref()));
                 }
                 Rest::Untried
             };
@@ -304,7 +320,13 @@ struct ByBatch<H> {
 }
 
 impl<H: Handler<Batch>> Run for ByBatch<H> {
-    fn run(&self, slice: Slice<Chunk>, services: Arc<Services>, running: &mut Running) {
+    fn run(
+        &self,
+        slice: Slice<Chunk>,
+        services: Arc<Services>,
+        lane: Option<Lane>,
+        running: &mut Running,
+    ) {
         let (handler, figures) = (Arc::clone(&self.handler), Arc::clone(&self.figures));
         let attempts_before = self.attempts_before;
         running.set(async move {
@@ -313,10 +335,13 @@ impl<H: Handler<Batch>> Run for ByBatch<H> {
                 let batch = Batch::of(slice.clone());
                 let context = context.after(batch.iter().next().map_or(0, attempts_before));
                 let records = slice.len();
+                let returned = lane.as_ref().map(|_| Buffer::default());
+                let source = batch.iter().next().map_or(0, MessageRef::partition);
+                let context = context.returning(source, returned.as_ref());
                 let call = pin!(handler.call(batch.clone(), context));
                 match figures.measure(figures.number(1), records, call).await {
                     Ok(()) => {
-                        slice.set_done(records);
+                        settle(&slice, records, lane.as_ref().zip(returned.as_ref()));
                         Rest::Untried
                     }
                     Err(failure) => rest_after(&failure, records, batch.iter().next(), context),
@@ -324,6 +349,14 @@ impl<H: Handler<Batch>> Run for ByBatch<H> {
             };
             supervised(run, context).await
         });
+    }
+}
+
+/// Records that the first `done` records of a slice are handled, together with what was returned.
+fn settle(slice: &Slice<Chunk>, done: usize, returned: Option<(&Lane, &Buffer)>) {
+    match returned {
+        None => slice.set_done(done),
+        Some((lane, returned)) => lane.settle(returned, || slice.set_done(done)),
     }
 }
 

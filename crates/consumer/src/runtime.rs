@@ -6,10 +6,12 @@
 //! | `reading` | one assigned partition, and the records on their way into its queue |
 //! | `answer` | figures for those who ask |
 //! | `drain` | partitions that are given back |
+//! | `settled` | what is handled and to be committed |
 
 mod answer;
 mod drain;
 mod reading;
+mod settled;
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
@@ -31,11 +33,14 @@ use tokio::time::{Instant as TokioInstant, Interval, MissedTickBehavior};
 use crate::background::{Lifecycle, Stage as AppStage};
 use crate::chunk::{Chunk, Spare};
 use crate::context::Services;
-use crate::ledger::{Commit, Ledger};
-use crate::member::{Command, Commits, Event, Link};
-use crate::route::{AnyRoute, Running};
+use crate::ledger::Ledger;
+use crate::member::{Event, Link, Seen};
+use crate::route::Running;
+use crate::routes::Routes;
 use crate::scheduler::{PartitionId, Rest, Scheduler, Ticket};
+use crate::segment::Segment;
 use crate::status::Question;
+use crate::transaction::Pending;
 use crate::{Error, Result};
 use drain::{Drain, Purpose};
 use reading::Reading;
@@ -45,9 +50,10 @@ pub(crate) struct Parts {
     pub(crate) share: Share,
     pub(crate) member: Link,
     pub(crate) fetcher: FetcherOptions,
-    pub(crate) routes: Arc<HashMap<Arc<str>, AnyRoute>>,
+    pub(crate) routes: Arc<Routes>,
     /// Topics whose partitions are offered to background tasks.
     pub(crate) tended: Arc<[Arc<str>]>,
+    pub(crate) segment: Option<Segment>,
     pub(crate) services: Arc<Services>,
     pub(crate) workers: watch::Receiver<usize>,
     pub(crate) questions: mpsc::Receiver<Question>,
@@ -56,6 +62,8 @@ pub(crate) struct Parts {
     pub(crate) commit_interval: Duration,
     /// When all shards begin to count their commit intervals.
     pub(crate) start: TokioInstant,
+    /// Where handlers of an exactly-once app put what they return.
+    pub(crate) pending: Option<Pending>,
 }
 
 /// The part of an app's limits that a shard may use.
@@ -127,7 +135,8 @@ pub(crate) struct Runtime {
     held_bytes_max: usize,
     /// Bytes that one fetch gives of a partition.
     fetch_bytes_max: usize,
-    routes: Arc<HashMap<Arc<str>, AnyRoute>>,
+    routes: Arc<Routes>,
+    segment: Option<Segment>,
     services: Arc<Services>,
     workers: watch::Receiver<usize>,
     questions: mpsc::Receiver<Question>,
@@ -154,8 +163,9 @@ pub(crate) struct Runtime {
     commits: Interval,
     committing: Committing,
     stage: Stage,
-    /// Losses that the member has told of.
-    losses: u64,
+    /// What the member has told of that makes earlier commits void.
+    seen: Seen,
+    pending: Option<Pending>,
 }
 
 impl Runtime {
@@ -178,6 +188,7 @@ impl Runtime {
             cluster,
             routes: parts.routes,
             questions: parts.questions,
+            segment: parts.segment,
             services: parts.services,
             assignment: parts.assignment,
             told: Vec::new(),
@@ -197,7 +208,8 @@ impl Runtime {
             commits,
             committing: Committing::No,
             stage: Stage::Running,
-            losses: 0,
+            seen: Seen::default(),
+            pending: parts.pending,
         }
     }
 
@@ -209,6 +221,9 @@ impl Runtime {
         loop {
             let burst = self.start_slices();
             self.end_drains().await;
+            if self.is_full() && self.committing == Committing::No {
+                self.commit().await;
+            }
             let due = self.next_due();
             let clock = self.services.clock.clone();
             tokio::select! {
@@ -246,13 +261,17 @@ impl Runtime {
         let start = Instant::now();
         let mut before = start;
         while before - start < BURST_TIME_MAX {
+            if self.is_full() {
+                return Burst::Complete;
+            }
             let Some((ticket, slice)) = self.scheduler.next(self.services.clock.now()) else {
                 return Burst::Complete;
             };
             let reading = self.readings.get(&ticket.partition);
             let reading = reading.expect("the scheduler knows the partitions that are read");
             let records = slice.len();
-            reading.runner.run(slice, Arc::clone(&self.services), &mut self.spare);
+            let (services, lane) = (Arc::clone(&self.services), reading.lane.clone());
+            reading.runner.run(slice, services, lane, &mut self.spare);
             // It ends within a short time by itself; other tasks have their turn then.
             let ended = coop::unconstrained(self.spare.get_pin()).now_or_never();
             let now = Instant::now();
@@ -294,12 +313,12 @@ impl Runtime {
             }
             Event::Revoked(partitions) => self.start_drain(partitions, Purpose::Revocation),
             Event::Lost(partitions) => {
-                self.losses += 1;
+                self.seen.losses += 1;
                 self.end_lost_drains(&partitions);
                 self.recall(&partitions);
                 for partition in partitions {
                     if let Some(id) = self.by_name.get(&partition).copied() {
-                        self.forget(id);
+                        drop(self.forget(id));
                     }
                 }
             }
@@ -309,6 +328,7 @@ impl Runtime {
                     self.scheduler.retake_commit(*id);
                 }
             }
+            Event::Rewound(partitions) => self.rewind(partitions).await,
             Event::Ended => {}
         }
         self.tell_assignment();
@@ -322,7 +342,7 @@ impl Runtime {
             }
             return;
         }
-        let Some(route) = self.routes.get(&partition.topic) else {
+        let Some(route) = self.routes.find(&partition.topic) else {
             tracing::warn!(?partition, "assigned without a route");
             return;
         };
@@ -335,10 +355,11 @@ impl Runtime {
             None => (Ledger::at(0), self.first_start()),
         };
         let id = self.scheduler.assign(route.plan, ledger);
+        let lane = self.pending.as_ref().map(|pending| pending.open(id));
         let runner = Arc::clone(&route.runner);
         let figures = Arc::clone(&route.figures);
         self.services.board.bind(&partition.topic, &figures);
-        let reading = Reading::new(partition.clone(), self.fetch_bytes_max, runner, figures);
+        let reading = Reading::new(partition.clone(), self.fetch_bytes_max, runner, figures, lane);
         self.readings.insert(id, reading);
         self.by_name.insert(partition, id);
         self.read_from(id, start).await;
@@ -375,7 +396,11 @@ impl Runtime {
         let Some(id) = self.by_name.get(&fetched.topic_partition()).copied() else { return };
         let Some(reading) = self.readings.get_mut(&id) else { return };
         reading.end = Some(fetched.high_watermark);
-        let read = Chunk::read(fetched, &mut self.decompressor, &self.chunks);
+        reading.begun_at.get_or_insert(fetched.position);
+        let mut read = Chunk::read(fetched, &mut self.decompressor, &self.chunks);
+        if let Some(segment) = self.segment {
+            read.retain(|offset, key| segment.holds(offset, key));
+        }
         if let Some(error) = &read.damage {
             let TopicPartition { topic, partition } = &reading.name;
             tracing::error!(%topic, partition, offset = read.next, %error, "damaged records");
@@ -432,40 +457,6 @@ impl Runtime {
         }
     }
 
-    /// Sends what has changed since the last commit.
-    async fn commit(&mut self) {
-        if self.stage == Stage::Leaving {
-            return;
-        }
-        let mut commits = Vec::new();
-        for (id, reading) in &self.readings {
-            if let Some(commit) = self.scheduler.take_commit(*id) {
-                commits.push((reading.name.clone(), committed_offset(commit)));
-            }
-        }
-        if commits.is_empty() {
-            return;
-        }
-        self.committing = Committing::Yes;
-        self.member.tell(Command::Commit { losses: self.losses, commits }).await;
-    }
-
-    /// Stops reading a partition; returns its last commit.
-    fn forget(&mut self, id: PartitionId) -> Commits {
-        let Some(reading) = self.readings.remove(&id) else { return Commits::new() };
-        self.fetcher.unassign(&reading.name);
-        self.by_name.remove(&reading.name);
-        self.held_bytes -= reading.held_bytes();
-        if !self.scheduler.is_idle(id) {
-            self.cancel(id);
-        }
-        if let Some(figures) = self.scheduler.figures(id) {
-            reading.figures.retire(figures.handled);
-        }
-        let commit = self.scheduler.remove(id).map(committed_offset);
-        commit.map(|commit| (reading.name, commit)).into_iter().collect()
-    }
-
     /// Drops the handlers of a partition.
     fn cancel(&mut self, id: PartitionId) {
         for job in std::mem::take(&mut self.jobs) {
@@ -491,10 +482,6 @@ impl Runtime {
         });
         self.told = assigned;
     }
-}
-
-fn committed_offset(commit: Commit) -> CommittedOffset {
-    CommittedOffset { metadata: commit.metadata, ..CommittedOffset::at(commit.offset) }
 }
 
 async fn sleep_until(clock: &crate::Clock, at: Option<Duration>) {

@@ -17,7 +17,7 @@ mod pending;
 
 use std::time::Duration;
 
-use moldau_client::{Cluster, Record};
+use moldau_client::{Cluster, ProducerOptions, Record};
 use moldau_records::HeaderView;
 
 use crate::Result;
@@ -76,7 +76,10 @@ impl MessageSchedule {
     /// names too.
     #[must_use]
     pub fn new(cluster: &Cluster, topic: &str) -> Self {
-        Self { topic: topic.to_owned(), outbox: Outbox::new(cluster.clone()) }
+        Self {
+            topic: topic.to_owned(),
+            outbox: Outbox::new(cluster.clone(), ProducerOptions::default()),
+        }
     }
 
     /// Schedules a message. Returns when the cluster has it.

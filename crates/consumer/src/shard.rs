@@ -9,7 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use moldau_client::{Cluster, ClusterOptions};
 use tokio::sync::oneshot;
 
-use crate::background::Lifecycle;
+use crate::background::{Lifecycle, Stage, Tasks};
 use crate::member::BLOCKED_GRACE;
 use crate::runtime::{Parts, Runtime};
 use crate::{Error, Result};
@@ -67,6 +67,29 @@ impl Shards {
                 "a handler blocks its thread; left behind"
             );
         }
+    }
+}
+
+/// Lets the shards run until the member has left its group, or one of them fails. Both drain once
+/// `shutdown` completes or a background task fails.
+pub(crate) async fn until_left(
+    left: oneshot::Receiver<Result<()>>,
+    shards: &mut Shards,
+    background: &mut Tasks,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
+    let shutdown = async {
+        tokio::select! {
+            () = shutdown => {}
+            () = background.failed() => {}
+        }
+        background.reach(Stage::Draining);
+        std::future::pending().await
+    };
+    tokio::select! {
+        left = left => left.unwrap_or(Err(Error::MemberGone)),
+        error = shards.failed() => Err(error),
+        never = shutdown => never,
     }
 }
 

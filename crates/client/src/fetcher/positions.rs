@@ -112,17 +112,22 @@ impl Positions {
         assigned.is_some_and(|assigned| assigned.generation == fetched.generation)
     }
 
-    pub(super) fn follow_metadata(&mut self, metadata: &Metadata) {
+    /// Takes leaders and ids from the metadata; true if a partition has another leader.
+    pub(super) fn follow_metadata(&mut self, metadata: &Metadata) -> bool {
         if metadata.generation == self.metadata_generation {
-            return;
+            return false;
         }
         self.metadata_generation = metadata.generation;
+        let mut has_changed = false;
         for assigned in self.assigned.values_mut() {
-            assigned.leader = metadata.leader(&assigned.topic.name, assigned.partition);
+            let leader = metadata.leader(&assigned.topic.name, assigned.partition);
+            has_changed |= leader != assigned.leader;
+            assigned.leader = leader;
             if let Some(topic) = metadata.topics.get(&assigned.topic.name) {
                 assigned.topic.id = topic.topic.id;
             }
         }
+        has_changed
     }
 
     /// Brokers that lead assigned partitions.

@@ -35,12 +35,16 @@ pub(super) async fn direct(shared: Arc<Shared>) {
 
         let metadata = shared.cluster.metadata();
         let now = Instant::now();
-        let (leaders, unknown, lacks_leader, due) = {
+        let (has_changed, leaders, unknown, lacks_leader, due) = {
             let mut positions = shared.lock();
-            positions.follow_metadata(&metadata);
-            let unknown = positions.unknown(now);
-            (positions.leaders(), unknown, positions.lacks_leader(), positions.next_due(now))
+            let has_changed = positions.follow_metadata(&metadata);
+            let (leaders, unknown) = (positions.leaders(), positions.unknown(now));
+            (has_changed, leaders, unknown, positions.lacks_leader(), positions.next_due(now))
         };
+        if has_changed {
+            // The task of a leader may have looked before its partition had one.
+            shared.changed();
+        }
         for node in leaders {
             if running.insert(node) {
                 brokers.spawn(fetch_from(Arc::clone(&shared), node));

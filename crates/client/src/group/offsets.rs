@@ -203,6 +203,19 @@ impl Cluster {
         committed(self, group, None).await
     }
 
+    /// Offsets of `partitions` that a group has committed, with their metadata; partitions without
+    /// one are left out. Waits for transactions that commit offsets of them.
+    ///
+    /// # Errors
+    /// The coordinator refuses or does not answer.
+    pub async fn committed_of(
+        &self,
+        group: &str,
+        partitions: &[TopicPartition],
+    ) -> Result<HashMap<TopicPartition, CommittedOffset>> {
+        committed(self, group, Some(partitions)).await
+    }
+
     /// Commits offsets for a group without members, to reset where it goes on.
     ///
     /// # Errors
@@ -215,7 +228,18 @@ impl Cluster {
         let at = |(partition, offset): (&TopicPartition, &i64)| {
             (partition.clone(), CommittedOffset::at(*offset))
         };
-        let offsets: Vec<_> = offsets.iter().map(at).collect();
+        self.commit(group, &offsets.iter().map(at).collect::<Vec<_>>()).await
+    }
+
+    /// Commits offsets with their metadata for a group without members.
+    ///
+    /// # Errors
+    /// As [`commit_offsets`](Self::commit_offsets).
+    pub async fn commit(
+        &self,
+        group: &str,
+        offsets: &[(TopicPartition, CommittedOffset)],
+    ) -> Result<()> {
         let offsets = offsets.iter().map(|(partition, offset)| (partition, offset));
         let request = GroupMetadata::outside(group).request(offsets);
         let code = |answer: &OffsetCommitResponse| {

@@ -22,7 +22,7 @@ use hyper::header::{
     X_FRAME_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use moldau_client::{Cluster, MemberState, OffsetSpec, TopicPartition};
+use moldau_client::{Cluster, MemberState, OffsetSpec, ProducerOptions, TopicPartition};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -369,7 +369,10 @@ impl Site {
             return Err(bad_request(&format!("at most {REPLAY_MAX} at a time")));
         }
         let cluster = self.cluster().await?;
-        let outbox = self.outbox.get_or_init(async || Outbox::new(cluster.clone())).await;
+        let outbox = self
+            .outbox
+            .get_or_init(async || Outbox::new(cluster.clone(), ProducerOptions::default()))
+            .await;
         let board = &self.subject.inquiry.board;
         let is_route = |topic: &str| {
             board.is_known(topic) || self.subject.routes.iter().any(|it| &*it.topic == topic)

@@ -151,7 +151,7 @@ pub(super) async fn send(
         value,
         headers: &headers,
     };
-    let sent = context.outbox().send_to(to, record).await;
+    let sent = context.outbox().send(to, record).await;
     sent.map_err(|error| Cause::Failed(error.into()).into())
 }
 

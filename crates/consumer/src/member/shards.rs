@@ -6,7 +6,7 @@ use moldau_client::{CommittedOffset, TopicPartition};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::Event;
+use super::{Event, Seen};
 
 /// The shards of an app, from the member's side. A shard is named by its index.
 pub(super) struct Shards {
@@ -19,8 +19,8 @@ struct Shard {
     events: Option<Sender<Event>>,
     /// Number of partitions that it owns.
     partitions: usize,
-    /// Number of [`Event::Lost`] that it was sent.
-    losses: u64,
+    /// What it was sent that makes its earlier commits void.
+    told: Seen,
     presence: Presence,
 }
 
@@ -36,7 +36,7 @@ impl Shards {
         let shard = |events| Shard {
             events: Some(events),
             partitions: 0,
-            losses: 0,
+            told: Seen::default(),
             presence: Presence::Running,
         };
         Self { all: events.into_iter().map(shard).collect(), owners: HashMap::new() }
@@ -74,7 +74,7 @@ impl Shards {
         for (index, partitions) in self.by_owner(partitions) {
             self.disown(index, &partitions);
             if let Some(shard) = self.all.get_mut(index) {
-                shard.losses += 1;
+                shard.told.losses += 1;
             }
             self.tell(index, Event::Lost(partitions));
         }
@@ -99,10 +99,26 @@ impl Shards {
         }
     }
 
-    /// Whether a command of the shard means the partitions that it owns: it has seen all losses
-    /// that it was told of.
-    pub(super) fn is_current(&self, index: usize, losses: u64) -> bool {
-        self.all.get(index).is_some_and(|shard| shard.losses == losses)
+    /// Lets the shard handle partitions again from what is committed of them.
+    pub(super) fn rewound(
+        &mut self,
+        index: usize,
+        partitions: Vec<(TopicPartition, Option<CommittedOffset>)>,
+    ) {
+        if let Some(shard) = self.all.get_mut(index) {
+            shard.told.rewinds += 1;
+        }
+        self.tell(index, Event::Rewound(partitions));
+    }
+
+    /// Whether a commit of the shard means what it holds: it has seen all that it was told of.
+    pub(super) fn is_current(&self, index: usize, seen: Seen) -> bool {
+        self.all.get(index).is_some_and(|shard| shard.told == seen)
+    }
+
+    /// Whether the shard means the partitions that it owns.
+    pub(super) fn has_seen_losses(&self, index: usize, seen: Seen) -> bool {
+        self.all.get(index).is_some_and(|shard| shard.told.losses == seen.losses)
     }
 
     pub(super) fn owns(&self, index: usize, partition: &TopicPartition) -> bool {
@@ -170,6 +186,9 @@ mod tests {
                 Event::Revoked(all) => ("revoked", numbers(all)),
                 Event::Lost(all) => ("lost", numbers(all)),
                 Event::Committed { failed } => ("failed", numbers(failed)),
+                Event::Rewound(all) => {
+                    ("rewound", numbers(all.into_iter().map(|(it, _)| it).collect()))
+                }
                 Event::Ended => ("ended", Vec::new()),
             })
             .collect()
@@ -194,8 +213,9 @@ mod tests {
         shards.lost(partitions(&[0, 7]));
         assert_eq!(told(&mut first), [("assigned", vec![0]), ("lost", vec![0])]);
         assert_eq!(told(&mut second), [("assigned", vec![1])]);
-        assert!(!shards.is_current(0, 0) && shards.is_current(0, 1));
-        assert!(shards.is_current(1, 0));
+        let (nothing, one) = (Seen::default(), Seen { losses: 1, rewinds: 0 });
+        assert!(!shards.is_current(0, nothing) && shards.is_current(0, one));
+        assert!(shards.is_current(1, nothing));
         assert!(!shards.owns(0, &partitions(&[0])[0]));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use moldau_client::{Cluster, Record, TopicPartition, partition_for_key};
+use moldau_client::{Cluster, ProducerOptions, Record, TopicPartition, partition_for_key};
 
 use super::owner::{kind, statuses};
 use super::status::{Command, TaskStatus, millis};
@@ -25,7 +25,7 @@ impl RecurringTasks {
     /// The tasks of `topic`.
     #[must_use]
     pub fn new(cluster: &Cluster, topic: &str) -> Self {
-        let outbox = Outbox::new(cluster.clone());
+        let outbox = Outbox::new(cluster.clone(), ProducerOptions::default());
         Self { topic: topic.to_owned(), cluster: cluster.clone(), outbox, clock: Clock::system() }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use moldau_client::TopicPartition;
 
 use super::{Runtime, Stage};
-use crate::member::{Command, Commits};
+use crate::member::Command;
 use crate::scheduler::PartitionId;
 
 /// Why partitions are drained.
@@ -31,6 +31,11 @@ pub(super) struct Drain {
 impl Drain {
     pub(super) fn covers(&self, id: PartitionId) -> bool {
         self.ids.contains(&id)
+    }
+
+    /// Whether the partition is given back with it.
+    pub(super) fn holds(&self, partition: &TopicPartition) -> bool {
+        self.purpose == Purpose::Shutdown || self.partitions.contains(partition)
     }
 }
 
@@ -84,16 +89,15 @@ impl Runtime {
             })
             .collect();
         for Drain { ids, partitions, purpose, .. } in ended {
-            let commits: Commits = ids.into_iter().flat_map(|id| self.forget(id)).collect();
+            let (seen, commits) = (self.seen, self.forget_all(ids));
             self.tell_assignment();
             match purpose {
                 Purpose::Revocation => {
-                    let losses = self.losses;
-                    self.member.tell(Command::GiveUp { losses, commits, partitions }).await;
+                    self.member.tell(Command::GiveUp { seen, commits, partitions }).await;
                 }
                 Purpose::Shutdown => {
                     self.stage = Stage::Leaving;
-                    self.member.tell(Command::Leave { losses: self.losses, commits }).await;
+                    self.member.tell(Command::Leave { seen, commits }).await;
                 }
             }
         }

@@ -10,6 +10,7 @@ use crate::figures::RouteFigures;
 use crate::route::Run;
 use crate::scheduler::{PartitionId, Records, Scheduler};
 use crate::status::Pause;
+use crate::transaction::Lane;
 
 /// Whether the fetcher reads the partition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,6 +25,10 @@ enum Fetching {
 pub(super) struct Reading {
     pub(super) name: TopicPartition,
     pub(super) runner: Arc<dyn Run>,
+    /// Where its handlers put what they return, in an exactly-once app.
+    pub(super) lane: Option<Lane>,
+    /// The first offset that was fetched.
+    pub(super) begun_at: Option<i64>,
     /// Fetches that are not queued in full, and the next record of the first.
     fetched: VecDeque<Read>,
     next: usize,
@@ -47,10 +52,13 @@ impl Reading {
         held_bytes_max: usize,
         runner: Arc<dyn Run>,
         figures: Arc<RouteFigures>,
+        lane: Option<Lane>,
     ) -> Self {
         Self {
             name,
             runner,
+            lane,
+            begun_at: None,
             fetched: VecDeque::new(),
             next: 0,
             held_bytes: 0,

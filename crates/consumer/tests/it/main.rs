@@ -1,15 +1,25 @@
 //! Apps against a broker in this process.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::large_futures,
+    reason = "a helper that fails fails its test"
+)]
+
 mod admin;
 mod allocations;
 mod apps;
+mod crashes;
+mod exactly_once;
 mod failures;
 mod guide;
 mod layers;
 mod matrix;
 #[cfg(feature = "real-browser")]
 mod page;
+mod patterns;
 mod periodic;
+mod readers;
 mod rebalances;
 mod recurring;
 mod retry_topics;

@@ -162,7 +162,7 @@ async fn dead_letters_go_where_the_route_says_after_its_attempts() {
     broker.produce(TOPIC, Some("a"), "worse").await;
     let handler = |message: Message, Attempt(attempt): Attempt| async move {
         match message.value() {
-            Some(b"bad") => Err(Failure::from(moldau_consumer::Cause::Failed(
+            Some(b"bad") => Err::<(), _>(Failure::from(moldau_consumer::Cause::Failed(
                 format!("attempt {attempt}").into(),
             ))),
             _ => Err(Failure::permanent("worse")),
