@@ -15,7 +15,7 @@
 //! | `caretaker` | background tasks that take care of partitions |
 //! | `claims` | partitions of which background tasks take care |
 //! | `periodic` | [`Tick`]: functions that are called every so often |
-//! | `recurring` | [`Recurring`]: functions that a group calls at the times of a cron expression |
+//! | `recurring` | `Recurring`: functions that a group calls at the times of a cron expression |
 //! | `scheduled` | [`ScheduledMessage`]: records that wait in a topic until their time comes |
 //! | `topic_reader` | reads the state of tasks and messages |
 //! | `topics` | [`Topics`]: what topics should be, what would have to change, and changing it |
