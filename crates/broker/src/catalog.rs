@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{Lsn, Storage, TopicId};
+use moldau_storage::Storage;
 
 use crate::config::LEADER_EPOCH;
 use crate::error::{Refusal, append_refusal};
 use crate::group_service::GroupService;
+use crate::logs::{Logs, Lsn, TopicId};
 use crate::metadata_record::MetadataRecord;
 use crate::topic_config::{DefaultSource, TopicConfig, TopicDefaults, TopicOverrides, shown};
 use crate::topic_logs::TopicLogs;
@@ -334,7 +335,7 @@ impl Catalog {
     /// `UNKNOWN_TOPIC_ID`, or a journal that takes nothing; nothing is deleted then.
     pub(crate) fn delete(
         &self,
-        storage: &Storage,
+        (storage, logs): (&Storage, &Logs),
         groups: &GroupService,
         id: Uuid,
     ) -> Result<Lsn, Refusal> {
@@ -344,7 +345,7 @@ impl Catalog {
         let lsn = groups.topic_deleted(storage, &topic.name, || append(storage, &record))?;
         topics.remove(id);
         topic.logs.delete();
-        if let Err(error) = storage.delete_topic(TopicId(id.into_bytes())) {
+        if let Err(error) = logs.delete_topic(TopicId(id.into_bytes())) {
             let name = &*topic.name;
             tracing::warn!(name, %error, "failed to free the space of a deleted topic, will retry");
         }

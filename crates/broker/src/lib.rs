@@ -49,6 +49,7 @@ mod error;
 mod fetch_session;
 mod group_service;
 mod loggers;
+mod logs;
 mod memory_plan;
 mod metadata_record;
 mod metrics;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use moldau_protocol::ErrorCode;
-use moldau_storage::{Isolation, Log, Registration, TopicId, Waiter};
 
 use crate::catalog::{self, Topic};
 use crate::config::LEADER_EPOCH;
 use crate::error::Refusal;
 use crate::fetch_session::TopicRef;
+use crate::logs::{Isolation, Log, Registration, TopicId, Waiter};
 use crate::state::State;
 use crate::topic_logs::FirstAppend;
 
@@ -22,15 +22,19 @@ pub(crate) fn isolation_of(level: i8) -> Isolation {
 
 /// A partition that a topic has.
 pub(crate) enum Partition {
-    /// It was written.
-    Written(Arc<Log>),
+    /// It was written, or may have been.
+    Written(Log),
     /// It is empty and has no state: its log starts and ends at offset 0, and has no epoch.
     Unwritten { topic: Arc<Topic>, index: i32 },
 }
 
 impl Partition {
-    fn of(topic: Arc<Topic>, index: i32) -> Self {
-        match topic.logs.find(index) {
+    fn of(state: &State, topic: Arc<Topic>, index: i32) -> Self {
+        let found = match state.logs.begin_with_an_append() {
+            true => topic.logs.find(index),
+            false => for_append(state, &topic, index).ok(),
+        };
+        match found {
             Some(log) => Self::Written(log),
             None => Self::Unwritten { topic, index },
         }
@@ -72,12 +76,8 @@ impl Watch {
 ///
 /// # Errors
 /// `UNKNOWN_TOPIC_OR_PARTITION`: the topic was deleted a moment ago.
-pub(crate) fn for_append(
-    state: &State,
-    topic: &Topic,
-    partition: i32,
-) -> Result<Arc<Log>, Refusal> {
-    let log = topic.logs.for_append(&state.storage, TopicId(topic.id.into_bytes()), partition);
+pub(crate) fn for_append(state: &State, topic: &Topic, partition: i32) -> Result<Log, Refusal> {
+    let log = topic.logs.for_append(&state.logs, TopicId(topic.id.into_bytes()), partition);
     log.ok_or_else(|| catalog::unknown_name(&topic.name))
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn by_name(
     leader_epoch: i32,
 ) -> Result<Partition, ErrorCode> {
     let topic = state.catalog.by_name(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    of_topic(topic, partition, leader_epoch)
+    of_topic(state, topic, partition, leader_epoch)
 }
 
 /// The partition of a topic given by name or id.
@@ -109,18 +109,23 @@ pub(crate) fn by_ref(
         TopicRef::Name(name) => by_name(state, name, partition, leader_epoch),
         TopicRef::Id(id) => {
             let topic = state.catalog.by_id(*id).ok_or(ErrorCode::UnknownTopicId)?;
-            of_topic(topic, partition, leader_epoch)
+            of_topic(state, topic, partition, leader_epoch)
         }
     }
 }
 
 /// KIP-320: an older epoch is fenced, a newer one is not known here.
-fn of_topic(topic: Arc<Topic>, partition: i32, leader_epoch: i32) -> Result<Partition, ErrorCode> {
+fn of_topic(
+    state: &State,
+    topic: Arc<Topic>,
+    partition: i32,
+    leader_epoch: i32,
+) -> Result<Partition, ErrorCode> {
     if !topic.has(partition) {
         return Err(ErrorCode::UnknownTopicOrPartition);
     }
     match leader_epoch {
-        -1 | LEADER_EPOCH => Ok(Partition::of(topic, partition)),
+        -1 | LEADER_EPOCH => Ok(Partition::of(state, topic, partition)),
         older if older < LEADER_EPOCH => Err(ErrorCode::FencedLeaderEpoch),
         _ => Err(ErrorCode::UnknownLeaderEpoch),
     }

@@ -19,6 +19,7 @@ use crate::counters::Counters;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::{FetchSessions, lock};
 use crate::group_service::{GroupService, Tick};
+use crate::logs::Logs;
 use crate::metadata_record::{GROUP_HEADER_BYTES, MetadataRecord};
 use crate::partition_runs::PartitionRuns;
 use crate::quotas::ClientQuotas;
@@ -34,6 +35,8 @@ pub(crate) struct State {
     /// As clients see it: the data directory's own id in base64url.
     pub(crate) cluster_id: String,
     pub(crate) storage: Storage,
+    /// The records of partitions.
+    pub(crate) logs: Logs,
     /// What requests, answers and work on them may take.
     pub(crate) memory: MemoryBudget,
     pub(crate) catalog: Catalog,
@@ -185,6 +188,7 @@ impl State {
         Self {
             config,
             cluster_id: Uuid::from_bytes(storage.info().cluster_id).to_string(),
+            logs: Logs::Journal(storage.clone()),
             storage,
             memory,
             catalog: restored.catalog,
@@ -242,13 +246,25 @@ impl State {
             for (producer_id, epoch) in log.open_transactions() {
                 if !known.contains(&producer_id) {
                     let batch = MarkerBatch::new(producer_id, epoch, Marker::Abort, now_ms);
-                    let marker = LogMarker { log: Arc::clone(&log), batch };
-                    let appended = self.storage.append_together(&[], &[marker], LEADER_EPOCH);
-                    appended.map_err(|error| append_refusal(&error))?;
+                    self.append_marker(&log, batch)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Ends what a log holds of a transaction that the coordinator does not know.
+    ///
+    /// # Errors
+    /// A journal that takes nothing.
+    pub(crate) fn append_marker(
+        &self,
+        log: &Arc<moldau_storage::Log>,
+        batch: MarkerBatch,
+    ) -> Result<Lsn, Refusal> {
+        let marker = LogMarker { log: Arc::clone(log), batch };
+        let appended = self.storage.append_together(&[], &[marker], LEADER_EPOCH);
+        appended.map_err(|error| append_refusal(&error))
     }
 
     /// An identity for a producer, and the position that must be durable before the answer.

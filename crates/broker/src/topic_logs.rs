@@ -1,12 +1,12 @@
 //! The logs of one topic: only partitions that were written have one.
 //!
-//! Storage makes a log for whoever asks for it. Here it is asked by the first append, so that
+//! [`Logs`] makes a log for whoever asks for it. Here it is asked by the first append, so that
 //! reading, looking up offsets and waiting leave a partition as it was: without any state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use moldau_storage::{Log, Storage, TopicId, Waiter};
+use crate::logs::{Log, Logs, TopicId, Waiter};
 
 /// The logs of one topic, and who waits for the first append to a partition without one.
 #[derive(Debug, Default)]
@@ -17,29 +17,24 @@ pub(crate) struct TopicLogs {
 
 #[derive(Debug, Default)]
 struct Inner {
-    written: HashMap<i32, Arc<Log>>,
+    written: HashMap<i32, Log>,
     awaiting: HashMap<i32, Vec<Arc<Waiter>>>,
     is_deleted: bool,
 }
 
 impl TopicLogs {
     /// The log of a partition, if it has one.
-    pub(crate) fn find(&self, partition: i32) -> Option<Arc<Log>> {
+    pub(crate) fn find(&self, partition: i32) -> Option<Log> {
         self.read().written.get(&partition).cloned()
     }
 
     /// Takes up a log that storage restored.
-    pub(crate) fn restore(&self, log: Arc<Log>) {
-        self.write().written.insert(log.id().partition, log);
+    pub(crate) fn restore(&self, log: Arc<moldau_storage::Log>) {
+        self.write().written.insert(log.id().partition, Log::Journal(log));
     }
 
     /// The log of a partition that is about to be written; none if the topic was deleted.
-    pub(crate) fn for_append(
-        &self,
-        storage: &Storage,
-        topic: TopicId,
-        partition: i32,
-    ) -> Option<Arc<Log>> {
+    pub(crate) fn for_append(&self, logs: &Logs, topic: TopicId, partition: i32) -> Option<Log> {
         if let Some(log) = self.find(partition) {
             return Some(log);
         }
@@ -47,8 +42,8 @@ impl TopicLogs {
         if inner.is_deleted {
             return None;
         }
-        let log = storage.log(topic, partition);
-        inner.written.insert(partition, Arc::clone(&log));
+        let log = logs.log(topic, partition);
+        inner.written.insert(partition, log.clone());
         for waiter in inner.awaiting.remove(&partition).unwrap_or_default() {
             waiter.wake();
         }
@@ -72,10 +67,10 @@ impl TopicLogs {
         self: &Arc<Self>,
         partition: i32,
         waiter: &Arc<Waiter>,
-    ) -> Result<FirstAppend, Arc<Log>> {
+    ) -> Result<FirstAppend, Log> {
         let mut inner = self.write();
         if let Some(log) = inner.written.get(&partition) {
-            return Err(Arc::clone(log));
+            return Err(log.clone());
         }
         inner.awaiting.entry(partition).or_default().push(Arc::clone(waiter));
         Ok(FirstAppend { logs: Arc::clone(self), partition, waiter: Arc::clone(waiter) })
@@ -100,7 +95,7 @@ pub(crate) struct FirstAppend {
 
 impl FirstAppend {
     /// The log, if the partition has one by now.
-    pub(crate) fn log(&self) -> Option<Arc<Log>> {
+    pub(crate) fn log(&self) -> Option<Log> {
         self.logs.find(self.partition)
     }
 }

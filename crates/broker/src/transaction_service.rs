@@ -14,7 +14,7 @@ use moldau_coordinator::transactions::{
 };
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{Marker, MarkerBatch};
-use moldau_storage::{Appended, LogMarker, Lsn, Storage};
+use moldau_storage::{LogMarker, Lsn, Storage};
 use tokio::sync::Notify;
 
 use crate::catalog::Catalog;
@@ -99,12 +99,12 @@ impl TransactionService {
     ///
     /// # Errors
     /// The code of a batch that is not part of its transaction, or those of `append`.
-    pub(crate) fn append(
+    pub(crate) fn append<T>(
         &self,
         stores: &Stores<'_>,
         batch: &TransactionalBatch<'_>,
-        append: impl FnOnce() -> Result<Appended, Refusal>,
-    ) -> Result<Appended, Refusal> {
+        append: impl FnOnce() -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         let TransactionalBatch { transactional_id: id, producer, partition, version } = *batch;
         let mut inner = lock(&self.inner);
         let known = &inner.transactions;
@@ -223,7 +223,8 @@ fn marker(
     outcome: Outcome,
     time_ms: i64,
 ) -> Option<LogMarker> {
-    let log: Arc<_> = stores.catalog.by_id(topic)?.logs.find(partition)?;
+    let log = stores.catalog.by_id(topic)?.logs.find(partition)?;
+    let log = Arc::clone(log.of_journal()?);
     let marker = match outcome {
         Outcome::Abort => Marker::Abort,
         Outcome::Commit => Marker::Commit,

@@ -53,6 +53,10 @@ const NOT_IN_PRODUCTS: &[(&str, &str)] = &[
     ("unfinished", "unimplemented!("),
 ];
 
+/// The handlers of the broker, which know its storage by `broker::logs` alone.
+const HANDLERS: &str = "crates/broker/src/api/";
+const STORAGE: &str = "moldau_storage";
+
 /// Programs that stand beside those of others, and are no tests.
 const PEERS: &str = "xtask/peers/";
 
@@ -84,6 +88,8 @@ fn broken_rule<'a>(file: &File, number: usize, line: &'a Line) -> Option<(&'stat
         contains(NOT_IN_PRODUCTS)?
     } else if file.is_product(number) && swallows(&file.lines, number) {
         "swallowed-error"
+    } else if file.path.starts_with(HANDLERS) && word_position(code, STORAGE).is_some() {
+        "storage-in-handler"
     } else if code.contains("#[ignore") {
         "ignored-test"
     } else if !file.is_product(number) && !file.path.starts_with(PEERS) && code.contains("sleep(") {
@@ -178,6 +184,13 @@ mod tests {
         assert_eq!(rules("crates/net/tests/it/main.rs", "#[ignore]\nfn a() {}"), ["ignored-test"]);
         let sleeps = "#[cfg(test)]\nmod tests {\n    fn a() { thread::sleep(b) }\n}";
         assert_eq!(rules("crates/net/src/listener.rs", sleeps), ["sleep-in-test"]);
+    }
+
+    #[test]
+    fn handlers_do_not_name_the_storage() {
+        let uses = "use moldau_storage::Log;";
+        assert_eq!(rules("crates/broker/src/api/produce/appends.rs", uses), ["storage-in-handler"]);
+        assert_eq!(rules("crates/broker/src/logs.rs", uses), [""; 0]);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::alter_configs_request::AlterConfigsResource;
 use moldau_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
 use moldau_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
-use moldau_storage::Lsn;
 
 use crate::api::broker_configs;
 use crate::api::describe_configs::{
@@ -20,6 +19,7 @@ use crate::api::incremental_alter_configs::{
 use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::Refusal;
+use crate::logs::Lsn;
 use crate::topic_config::{canonical, shown};
 
 pub(crate) fn handle(

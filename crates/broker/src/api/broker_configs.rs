@@ -11,13 +11,13 @@ use moldau_protocol::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsSynonym,
 };
 use moldau_protocol::messages::incremental_alter_configs_request::AlterableConfig;
-use moldau_storage::Lsn;
 
 use crate::broker_configs::{BrokerConfig, SOURCE_DEFAULT, SOURCE_STATIC_BROKER, code_of};
 use crate::call::Call;
 use crate::config::NODE_ID;
 use crate::error::Refusal;
 use crate::loggers::{Level, Loggers, ROOT};
+use crate::logs::Lsn;
 use crate::state::State;
 use crate::topic_config::{
     DefaultSource, TOPIC_KEYS, TopicDefaults, TopicKey, TopicOverrides, altered_list, shown,

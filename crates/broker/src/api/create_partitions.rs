@@ -6,12 +6,12 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use moldau_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
-use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
+use crate::logs::Lsn;
 
 /// From this version on a client that has exceeded its quota is refused (KIP-599).
 const QUOTA_STRICT_SINCE: i16 = 3;

@@ -12,7 +12,6 @@ use moldau_protocol::messages::create_topics_response::{
     CreatableTopicConfigs, CreatableTopicResult,
 };
 use moldau_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
-use moldau_storage::Lsn;
 
 use crate::authorizer::Operation;
 use crate::authorizer::ResourceType::Topic;
@@ -20,6 +19,7 @@ use crate::broker_configs::{SOURCE_DEFAULT, SOURCE_TOPIC, code_of};
 use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
+use crate::logs::Lsn;
 use crate::state::State;
 use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicOverrides, canonical, shown};
 

@@ -9,12 +9,12 @@ use moldau_protocol::messages::delete_topics_request::DeleteTopicState;
 use moldau_protocol::messages::delete_topics_response::DeletableTopicResult;
 use moldau_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::Lsn;
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable, patience};
 use crate::catalog;
 use crate::error::{Refusal, denied};
+use crate::logs::Lsn;
 
 /// From this version on a client that has exceeded its quota is refused (KIP-599).
 const QUOTA_STRICT_SINCE: i16 = 5;
@@ -99,7 +99,8 @@ fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid
     let id = find(call, asked)?;
     let topic = state.catalog.by_id(id).ok_or_else(|| refused(catalog::unknown_id(id)))?;
     call.mutate(topic.partitions, QUOTA_STRICT_SINCE).map_err(refused)?;
-    let deleted = state.catalog.delete(&state.storage, &state.groups, id).map_err(refused)?;
+    let stores = (&state.storage, &state.logs);
+    let deleted = state.catalog.delete(stores, &state.groups, id).map_err(refused)?;
     state.shares.topic_deleted(id);
     Ok((topic.name.to_string(), id, deleted))
 }

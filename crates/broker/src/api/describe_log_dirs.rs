@@ -12,11 +12,11 @@ use moldau_protocol::messages::describe_log_dirs_response::{
     DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic,
 };
 use moldau_protocol::messages::{DescribeLogDirsRequest, DescribeLogDirsResponse};
-use moldau_storage::TopicId;
 
 use crate::authorizer::Operation;
 use crate::call::{Call, Outcome};
 use crate::catalog::Topic;
+use crate::logs::TopicId;
 use crate::state::State;
 
 /// Partitions that are listed whether they were written or not. Tools that look for each

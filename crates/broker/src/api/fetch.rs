@@ -23,7 +23,6 @@ use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::FetchRequest;
 use moldau_protocol::messages::fetch_request::FetchTopic;
 use moldau_protocol::{ApiKey, ErrorCode, Message, Reader};
-use moldau_storage::{Isolation, Waiter};
 use tokio::time::{Instant, timeout_at};
 
 use self::gathering::{Gathered, Gathering, Served, refused, serve_unwritten};
@@ -32,6 +31,7 @@ use crate::call::{Call, Later, NOT_ENCODED, Turns};
 use crate::fetch_session::{
     FetchPartition, FetchScope, Session, SessionRequest, Told, TopicRef, lock,
 };
+use crate::logs::{Isolation, Waiter};
 use crate::partition::{self, Partition, Watch, isolation_of};
 use crate::quota_entity::QuotaKey;
 use crate::quotas::QuotaClient;

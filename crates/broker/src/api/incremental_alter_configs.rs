@@ -10,7 +10,6 @@ use moldau_protocol::messages::incremental_alter_configs_request::{
 };
 use moldau_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use moldau_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
-use moldau_storage::Lsn;
 
 use crate::api::broker_configs::{self, Operation};
 use crate::api::describe_configs::{
@@ -20,6 +19,7 @@ use crate::api::describe_configs::{
 use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::Refusal;
+use crate::logs::Lsn;
 use crate::topic_config::{
     TopicDefaults, TopicOverrides, altered_list, canonical, shown, topic_key,
 };

@@ -14,13 +14,13 @@ use moldau_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
 use moldau_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
-use moldau_storage::{Isolation, TimestampOffset};
 
 use crate::authorizer::Operation::Describe;
 use crate::authorizer::ResourceType::Topic;
 use crate::call::{Call, Outcome, Turns};
 use crate::config::LEADER_EPOCH;
 use crate::error::read_code;
+use crate::logs::{Isolation, TimeLookup, TimestampOffset};
 use crate::partition::{self, Partition, isolation_of};
 
 /// From this version on an offset comes with its leader epoch (KIP-320).
@@ -125,15 +125,20 @@ async fn look_up(
 ) -> ListOffsetsPartitionResponse {
     let at =
         |offset| Ok(Some(TimestampOffset { offset, timestamp: -1, leader_epoch: LEADER_EPOCH }));
+    if let Partition::Written(log) = partition
+        && let Err(error) = log.refresh().await
+    {
+        return refused(asked, read_code(&error));
+    }
     let found = match (partition, asked.timestamp) {
         (_, LATEST_TIERED | EARLIEST_PENDING_UPLOAD) => Ok(None),
         (Partition::Unwritten { .. }, LATEST | EARLIEST | EARLIEST_LOCAL) => at(0),
         (Partition::Unwritten { .. }, _) => Ok(None),
         (Partition::Written(log), LATEST) => at(log.end_for(isolation)),
         (Partition::Written(log), EARLIEST | EARLIEST_LOCAL) => at(log.start_offset()),
-        (Partition::Written(log), MAX_TIMESTAMP) => log.offset_of_max_timestamp().await,
+        (Partition::Written(log), MAX_TIMESTAMP) => log.look_up(TimeLookup::Largest).await,
         (Partition::Written(log), timestamp) => {
-            log.offset_for_timestamp(timestamp, isolation).await
+            log.look_up(TimeLookup::NotBefore(timestamp, isolation)).await
         }
     };
     match found {

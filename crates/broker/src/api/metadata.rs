@@ -17,7 +17,6 @@ use moldau_protocol::messages::metadata_response::{
 };
 use moldau_protocol::metadata::{DescribedTopic, MetadataResponseEncoder};
 use moldau_protocol::{EncodeError, ErrorCode, Message, Reader, Uuid};
-use moldau_storage::Lsn;
 
 use crate::api::describe_cluster::cluster_operations;
 use crate::authorizer::ResourceType::{Cluster, Topic};
@@ -26,6 +25,7 @@ use crate::call::{Call, DURABLE_WITHIN, Endpoint, NOT_ENCODED, Served, Turns, du
 use crate::catalog;
 use crate::config::LEADER_EPOCH;
 use crate::config::NODE_ID;
+use crate::logs::Lsn;
 use crate::rights::Rights;
 use crate::state::State;
 use crate::topic_config::TopicOverrides;

@@ -16,6 +16,7 @@
 mod appends;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_net::{KEPT_REQUEST_BYTES_MAX, MemoryUse, Permit, Reply, Response};
@@ -23,17 +24,18 @@ use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::ProduceResponse;
 use moldau_protocol::produce::{ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::Admission;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 
-use self::appends::{Appends, Effort, memory_for};
+use self::appends::{Appends, Effort, Unplaced, memory_for, place};
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{
     Appended, Call, Outcome, Served, answer, durable_within, encode_or_close, patience,
 };
 use crate::catalog::{Topic, unknown_id, unknown_name};
-use crate::error::{Refusal, denied};
+use crate::error::{Refusal, append_refusal, denied};
+use crate::logs::Admission;
 use crate::quota_entity::QuotaKey;
 use crate::topic_names::check_ordinary;
 
@@ -65,19 +67,26 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
             false => Reply::NoResponse,
         };
     }
-    let outcome = match appended {
-        None => Outcome::Now(appends.response),
-        Some(appended) => {
-            let durable = call.state.storage.wait_durable(appended.lsn);
-            let patience = patience(request.timeout_ms());
-            Outcome::Later(Box::pin(async move {
-                let durable = durable_within(patience, durable).await;
-                drop(appended);
-                or_refused(durable, appends.response)
-            }))
-        }
+    let Appends { response, unplaced, .. } = appends;
+    let patience = patience(request.timeout_ms());
+    let outcome = if !unplaced.is_empty() {
+        let admission = call.admission.take();
+        Outcome::Later(Box::pin(async move {
+            let response = placed_within(patience, unplaced, response).await;
+            drop(admission);
+            response
+        }))
+    } else if let Some(appended) = appended {
+        let durable = call.state.storage.wait_durable(appended.lsn);
+        Outcome::Later(Box::pin(async move {
+            let durable = durable_within(patience, durable).await;
+            drop(appended);
+            or_refused(durable, response)
+        }))
+    } else {
+        Outcome::Now(response)
     };
-    // The records are in the journal by now.
+    // Whoever holds the records has them by now.
     answer(header, outcome, 0)
 }
 
@@ -113,7 +122,7 @@ fn hand_over(
     let storage = call.state.storage.clone();
     let (key, version, correlation) = (header.api_key, header.api_version, header.correlation_id);
     let answer = async move {
-        let Ok(Done { response, is_refused, appended }) = done.await else {
+        let Ok(Done { response, is_refused, appended, unplaced }) = done.await else {
             return Response::closing("the worker that checked the records failed");
         };
         if acks == 0 {
@@ -127,7 +136,7 @@ fn hand_over(
                 let durable = storage.wait_durable(appended.lsn);
                 or_refused(durable_within(patience, durable).await, response)
             }
-            None => response,
+            None => placed_within(patience, unplaced, response).await,
         };
         encode_or_close(key, version, correlation, &response)
     };
@@ -146,6 +155,7 @@ struct Done {
     response: ProduceResponse,
     is_refused: bool,
     appended: Option<Appended>,
+    unplaced: Vec<Unplaced>,
 }
 
 impl Work {
@@ -154,9 +164,9 @@ impl Work {
         let effort = Effort::Any { memory: memory.bytes() };
         let request = ProduceRequestView::parse(&body, appends.version);
         appends.run(&request.expect("it was parsed before"), effort);
-        let Appends { state, response, is_refused, last, .. } = appends;
+        let Appends { state, response, is_refused, last, unplaced, .. } = appends;
         let appended = last.map(|lsn| Appended::new(state, admission, lsn));
-        Done { response, is_refused, appended }
+        Done { response, is_refused, appended, unplaced }
     }
 }
 
@@ -211,6 +221,30 @@ fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<Arc<Topic>, R
             Ok(topic)
         }
     }
+}
+
+/// The response, with the offset of each batch that was answered in time, or its error.
+async fn placed_within(
+    patience: Duration,
+    unplaced: Vec<Unplaced>,
+    mut response: ProduceResponse,
+) -> ProduceResponse {
+    let deadline = Instant::now() + patience;
+    for Unplaced { topic, partition, ticket } in unplaced {
+        let placed = timeout_at(deadline, ticket).await;
+        let topic = response.responses.get_mut(topic).expect("it was answered");
+        let told = topic.partition_responses.get_mut(partition).expect("it was answered");
+        match placed {
+            Ok(Ok(appended)) => place(told, &appended),
+            Ok(Err(error)) => {
+                let refusal = append_refusal(&error);
+                told.error_code = refusal.code.into();
+                told.error_message = Some(refusal.message);
+            }
+            Err(_elapsed) => told.error_code = ErrorCode::RequestTimedOut.into(),
+        }
+    }
+    response
 }
 
 /// The response, with an error for what was appended but is not durable.

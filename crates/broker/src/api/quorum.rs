@@ -68,7 +68,7 @@ pub(crate) fn describe(
 }
 
 fn described(call: &Call<'_>) -> PartitionData {
-    let position = |lsn: moldau_storage::Lsn| i64::try_from(lsn.0).unwrap_or(i64::MAX);
+    let position = |lsn: crate::logs::Lsn| i64::try_from(lsn.0).unwrap_or(i64::MAX);
     let voter = ReplicaState {
         replica_id: NODE_ID,
         // As of a quorum that does not change (KIP-853).

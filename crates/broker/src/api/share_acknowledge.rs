@@ -13,11 +13,11 @@ use moldau_protocol::messages::share_acknowledge_response::{
 };
 use moldau_protocol::messages::{ShareAcknowledgeRequest, ShareAcknowledgeResponse};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 use crate::config::DURABLE_WITHIN;
+use crate::logs::Lsn;
 use crate::share_service::delivery_settings;
 use crate::share_session::{FINAL_EPOCH, ShareMember, TopicPartition};
 

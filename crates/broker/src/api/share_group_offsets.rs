@@ -24,13 +24,13 @@ use moldau_protocol::messages::{
     DescribeShareGroupOffsetsResponse,
 };
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 use crate::catalog::{self, Topic};
 use crate::config::{DURABLE_WITHIN, LEADER_EPOCH};
 use crate::error::{Refusal, denied};
+use crate::logs::Lsn;
 
 /// An offset, or a lag, that is not known.
 const UNKNOWN: i64 = -1;

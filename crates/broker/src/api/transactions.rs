@@ -19,10 +19,10 @@ use moldau_protocol::messages::{
     AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
 };
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
+use crate::logs::Lsn;
 use crate::topic_names::check_ordinary;
 
 /// From this version on AddPartitionsToTxn carries several transactions.

@@ -11,13 +11,11 @@ use moldau_protocol::messages::write_txn_markers_response::{
 };
 use moldau_protocol::messages::{WriteTxnMarkersRequest, WriteTxnMarkersResponse};
 use moldau_records::{Marker, MarkerBatch};
-use moldau_storage::{LogMarker, Lsn};
 
 use crate::api::transactions::once_written;
 use crate::authorizer::Operation;
 use crate::call::{Call, Outcome};
-use crate::config::LEADER_EPOCH;
-use crate::error::append_refusal;
+use crate::logs::Lsn;
 use crate::partition::{self, Partition};
 
 pub(crate) fn handle(
@@ -75,6 +73,8 @@ fn write(
     let Partition::Written(log) = partition::by_name(call.state, topic, index, -1)? else {
         return Ok(None);
     };
+    // A cluster's transactions are known to the coordinator alone.
+    let Some(log) = log.of_journal() else { return Ok(None) };
     let open = log.open_transactions();
     let Some((_, epoch)) = open.into_iter().find(|(id, _)| *id == asked.producer_id) else {
         return Ok(None);
@@ -90,8 +90,6 @@ fn write(
         let marker = if asked.transaction_result { Marker::Commit } else { Marker::Abort };
         let (id, epoch) = (asked.producer_id, asked.producer_epoch);
         let batch = MarkerBatch::new(id, epoch, marker, call.now_ms);
-        let marker = LogMarker { log, batch };
-        let appended = call.state.storage.append_together(&[], &[marker], LEADER_EPOCH);
-        appended.map(Some).map_err(|error| append_refusal(&error).code)
+        call.state.append_marker(log, batch).map(Some).map_err(|refusal| refusal.code)
     })
 }

@@ -346,7 +346,7 @@ fn deleted_records_are_skipped() {
     world.share(SHARERS, "a", 0);
     world.ask(&fetch("a", 0, orders, &[]));
     let log = world.state.catalog.by_name("orders").unwrap().logs.find(0).unwrap();
-    let trimmed = log.delete_records(2).unwrap();
+    let trimmed = log.of_journal().unwrap().delete_records(2).unwrap();
     world.wait(world.state.storage.wait_durable(trimmed.lsn)).unwrap();
     assert_eq!(acquired(&world.ask(&fetch("a", 0, orders, &[0]))), [(2, 2, 1)]);
 }

@@ -164,7 +164,8 @@ fn changes_during_freeing_of_files_are_kept() {
                 let gone = create_quietly(&state, &format!("short-lived-{}", names.len()));
                 let name = format!("topic-{}", names.len());
                 create_quietly(&state, &name);
-                state.catalog.delete(&state.storage, &state.groups, gone).unwrap();
+                let stores = (&state.storage, &state.logs);
+                state.catalog.delete(stores, &state.groups, gone).unwrap();
                 names.push(name);
             }
             names

@@ -17,12 +17,14 @@ use moldau_storage::{Disk, Drive, Durability, Options, RealDisk, Storage};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+use super::cluster_logs::MemoryLogs;
 use crate::authorizer::Subject;
 use crate::call::Later;
 use crate::config::{
     Config, GroupSettings, ListenerConfig, TelemetrySettings, TransactionSettings, Unpacking,
 };
 use crate::dispatch::{self, CallSite};
+use crate::logs::{ClusterLogs, Logs};
 use crate::quota_entity::QuotaWindow;
 use crate::quotas::QuotaClient;
 use crate::rights::Access;
@@ -47,6 +49,8 @@ pub(super) struct World {
     runtime: Runtime,
     disk: Arc<dyn Disk>,
     drive: Drive,
+    /// The cluster that holds the records, if it is not the journal.
+    cluster: Option<Arc<MemoryLogs>>,
     /// Who sends requests.
     pub(super) user: RefCell<&'static str>,
     /// Every frame that was sent.
@@ -84,7 +88,27 @@ impl World {
         change(&mut config);
         let state = open(&disk, config, drive);
         let (user, frames) = (RefCell::new("ANONYMOUS"), RefCell::default());
-        Self { state, runtime: runtime(), disk, drive, user, frames, dir }
+        Self { state, runtime: runtime(), disk, drive, cluster: None, user, frames, dir }
+    }
+
+    /// A broker whose records are those of a cluster, which answers later and out of step.
+    pub(super) fn clustered() -> Self {
+        let mut world = Self::new();
+        let cluster = Arc::new(MemoryLogs::default());
+        let logs = Arc::clone(&cluster) as Arc<dyn ClusterLogs>;
+        Arc::get_mut(&mut world.state).unwrap().logs = Logs::Cluster(logs);
+        world.cluster = Some(cluster);
+        world
+    }
+
+    /// Brokers on each kind of logs, for tests of what must not depend on it.
+    pub(super) fn each() -> [Self; 2] {
+        [Self::new(), Self::clustered()]
+    }
+
+    /// The cluster of [`World::clustered`].
+    pub(super) fn cluster(&self) -> &MemoryLogs {
+        self.cluster.as_ref().unwrap()
     }
 
     /// What would be there if the process had died: another broker on a copy of the files.
@@ -94,7 +118,8 @@ impl World {
         let config = Config { data_dir: dir.path().to_owned(), ..self.state.config.clone() };
         let state = open(&disk, config, self.drive);
         let (user, frames) = (RefCell::new("ANONYMOUS"), RefCell::default());
-        Self { state, runtime: runtime(), disk, drive: self.drive, user, frames, dir }
+        let (drive, cluster) = (self.drive, None);
+        Self { state, runtime: runtime(), disk, drive, cluster, user, frames, dir }
     }
 
     /// The broker after a clean stop and a start on the same directory.
@@ -104,13 +129,13 @@ impl World {
 
     /// As [`restarted`](Self::restarted), with other settings.
     pub(super) fn restarted_with(self, change: impl FnOnce(&mut Config)) -> Self {
-        let Self { state, runtime, disk, drive, user, frames, dir } = self;
+        let Self { state, runtime, disk, drive, cluster, user, frames, dir } = self;
         let mut config = state.config.clone();
         change(&mut config);
         state.storage.close().unwrap();
         drop((state, runtime));
         let state = open(&disk, config, drive);
-        Self { state, runtime: self::runtime(), disk, drive, user, frames, dir }
+        Self { state, runtime: self::runtime(), disk, drive, cluster, user, frames, dir }
     }
 
     /// The frames of all requests that were asked.
@@ -242,6 +267,13 @@ impl World {
                 if first.is_pending() && is_stepped {
                     while state.storage.step() {}
                     return future.as_mut().poll(cx);
+                }
+                if let Some(cluster) = &self.cluster
+                    && first.is_pending()
+                    && cluster.step()
+                {
+                    // One answer at a time, whoever waits for it.
+                    cx.waker().wake_by_ref();
                 }
                 first
             });

@@ -1,16 +1,14 @@
 //! What the partitions of a fetch give, within the bytes of its answer and its memory.
 
-use std::sync::Arc;
-
 use moldau_protocol::ErrorCode;
 use moldau_protocol::fetch::FetchedPartition;
 use moldau_protocol::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, PartitionData,
 };
-use moldau_storage::{Isolation, Log, PendingRead, Read, ReadLimits, ReadOutcome};
 
 use crate::error::read_code;
 use crate::fetch_session::{FetchPartition, Noteworthy, TopicRef};
+use crate::logs::{Error, Isolation, Log, PendingRead, Read, ReadLimits, Reading};
 
 /// Reads of one fetch that wait for the disk at a time.
 const COLD_READS_MAX: usize = 8;
@@ -66,7 +64,7 @@ enum Open<'a> {
     Served(Served),
     Cold {
         asked: &'a FetchPartition,
-        log: Arc<Log>,
+        log: Log,
         read: PendingRead,
         /// It may take less than the partition is allowed.
         is_cut: bool,
@@ -105,7 +103,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    pub(crate) async fn read(&mut self, asked: &'a FetchPartition, log: Arc<Log>) {
+    pub(crate) async fn read(&mut self, asked: &'a FetchPartition, log: Log) {
         if let Some(served) = diverged(asked, &log) {
             return self.add(served);
         }
@@ -124,15 +122,15 @@ impl<'a> Gathering<'a> {
             && !self.has_memory(outcome)
         {
             if self.gathered.bytes == 0 {
-                self.needed = Some(memory_of(outcome));
+                self.needed = Some(outcome.memory());
                 return;
             }
             self.is_full = true;
             begun = self.begin(asked, &log, wanted);
         }
         match begun {
-            Ok(ReadOutcome::Ready(read)) => self.add(served(asked, read, self.isolation)),
-            Ok(ReadOutcome::Pending(read)) => {
+            Ok(Reading::Ready(read)) => self.add(served(asked, read, self.isolation)),
+            Ok(Reading::Pending(read)) => {
                 let bytes_max = wanted.min(self.room());
                 let is_cut = bytes_max < wanted && !self.takes_one();
                 self.cold += 1;
@@ -144,13 +142,8 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn begin(
-        &self,
-        asked: &FetchPartition,
-        log: &Arc<Log>,
-        wanted: usize,
-    ) -> Result<ReadOutcome, moldau_storage::Error> {
-        log.read_within(
+    fn begin(&self, asked: &FetchPartition, log: &Log, wanted: usize) -> Result<Reading, Error> {
+        log.read(
             asked.fetch_offset,
             ReadLimits {
                 bytes_max: wanted.min(self.room()),
@@ -166,8 +159,8 @@ impl<'a> Gathering<'a> {
         self.gathered.bytes == 0 && self.open.is_empty()
     }
 
-    fn has_memory(&self, read: &ReadOutcome) -> bool {
-        memory_of(read) <= self.memory_left()
+    fn has_memory(&self, read: &Reading) -> bool {
+        read.memory() <= self.memory_left()
     }
 
     fn memory_left(&self) -> usize {
@@ -231,7 +224,7 @@ impl Gathered {
 }
 
 /// KIP-595: a consumer whose last batch is of an epoch that ended earlier here must truncate.
-fn diverged(asked: &FetchPartition, log: &Arc<Log>) -> Option<Served> {
+fn diverged(asked: &FetchPartition, log: &Log) -> Option<Served> {
     if asked.last_fetched_epoch < 0 {
         return None;
     }
@@ -308,9 +301,9 @@ fn served(asked: &FetchPartition, read: Read, isolation: Isolation) -> Served {
     }
 }
 
-fn failed(asked: &FetchPartition, log: &Arc<Log>, error: &moldau_storage::Error) -> Served {
+fn failed(asked: &FetchPartition, log: &Log, error: &Error) -> Served {
     match error {
-        moldau_storage::Error::Corrupt { .. } => {
+        Error::Corrupt { .. } => {
             let FetchPartition { topic, partition, fetch_offset, .. } = asked;
             tracing::error!(?topic, partition, fetch_offset, %error,
                 "failed to read records; `moldau broker repair` lists the losses");
@@ -362,13 +355,5 @@ impl Served {
         if self.noteworthy == Noteworthy::Records {
             self.noteworthy = Noteworthy::Nothing;
         }
-    }
-}
-
-/// Memory that a read takes, or keeps in use.
-fn memory_of(read: &ReadOutcome) -> usize {
-    match read {
-        ReadOutcome::Ready(read) => read.memory,
-        ReadOutcome::Pending(read) => read.memory(),
     }
 }

@@ -19,7 +19,6 @@ use moldau_records::{
     AppendRules, Attributes, Compression, Error, FAULTY_RECORDS_MAX, Invalid, Timestamps,
     Unpacking, ValidBatch, Validator,
 };
-use moldau_storage::{Appended, Lsn};
 
 use super::ATTRIBUTES;
 use crate::authorizer::ResourceType;
@@ -27,6 +26,7 @@ use crate::call::Call;
 use crate::catalog::Topic;
 use crate::config::LEADER_EPOCH;
 use crate::error::{Refusal, append_refusal, denied, records_refusal};
+use crate::logs::{Answered, AppendError, Appended, Lsn, Ticket};
 use crate::partition;
 use crate::state::State;
 use crate::topic_config::{TimestampType, TopicConfig};
@@ -95,11 +95,21 @@ pub(super) struct Appends {
     /// Topics of which all partitions are answered.
     topics_done: usize,
     pub(super) response: ProduceResponse,
-    /// Position that must be durable before the answer; `None` if nothing was appended.
+    /// Position that must be durable before the answer; `None` if the journal took nothing.
     pub(super) last: Option<Lsn>,
+    /// Batches whose offsets come later.
+    pub(super) unplaced: Vec<Unplaced>,
     pub(super) is_refused: bool,
     /// Records that may still be named as being at fault.
     named_left: usize,
+}
+
+/// A batch that was appended, and whose offset comes later.
+pub(super) struct Unplaced {
+    /// Where its partition stands in the response.
+    pub(super) topic: usize,
+    pub(super) partition: usize,
+    pub(super) ticket: Ticket<Appended, AppendError>,
 }
 
 /// Why a batch was not appended.
@@ -126,6 +136,12 @@ impl From<Invalid> for Refused {
     }
 }
 
+/// What the answer to a batch waits for.
+enum Awaited {
+    Durable(Lsn),
+    Offset(Ticket<Appended, AppendError>),
+}
+
 /// Why a batch is not appended now.
 enum Stop {
     Refused(Refused),
@@ -149,6 +165,7 @@ impl Appends {
             topics_done: 0,
             response: ProduceResponse::default(),
             last: None,
+            unplaced: Vec::new(),
             is_refused: false,
             named_left: FAULTY_RECORDS_MAX,
         }
@@ -174,8 +191,13 @@ impl Appends {
                     Err(refusal) => Err(refusal.clone().into()),
                 };
                 let response = match outcome {
-                    Ok((response, lsn)) => {
+                    Ok((response, Awaited::Durable(lsn))) => {
                         self.last = self.last.max(Some(lsn));
+                        response
+                    }
+                    Ok((response, Awaited::Offset(ticket))) => {
+                        let partition = self.partitions().len();
+                        self.unplaced.push(Unplaced { topic: at, partition, ticket });
                         response
                     }
                     Err(Stop::Refused(refused)) => self.refused(partition.index, refused),
@@ -200,7 +222,7 @@ impl Appends {
         topic: &Topic,
         partition: &PartitionRecords<'_>,
         effort: Effort,
-    ) -> Result<(PartitionProduceResponse, Lsn), Stop> {
+    ) -> Result<(PartitionProduceResponse, Awaited), Stop> {
         let acks = request.acks();
         if !matches!(acks, -1..=1) {
             let message = format!("acks must be -1, 0 or 1, not {}", acks);
@@ -241,14 +263,19 @@ impl Appends {
             Ok::<_, Stop>(appended)
         })?;
         let is_stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
-        let response = PartitionProduceResponse {
+        let mut response = PartitionProduceResponse {
             index: partition.index,
-            base_offset: appended.base_offset,
+            base_offset: -1,
             log_append_time_ms: if is_stamped { self.now_ms } else { -1 },
-            log_start_offset: appended.start_offset,
             ..PartitionProduceResponse::default()
         };
-        Ok((response, appended.lsn))
+        Ok(match appended {
+            Answered::Now(appended) => {
+                place(&mut response, &appended);
+                (response, Awaited::Durable(appended.lsn))
+            }
+            Answered::Later(ticket) => (response, Awaited::Offset(ticket)),
+        })
     }
 
     /// Appends a batch to its log; one of a transaction while that is open and has the partition.
@@ -258,7 +285,7 @@ impl Appends {
         partition: i32,
         transactional_id: Option<&str>,
         batch: &ValidBatch<'_>,
-    ) -> Result<Appended, Refusal> {
+    ) -> Result<Answered<Appended, AppendError>, Refusal> {
         let log = partition::for_append(&self.state, topic, partition)?;
         let append = || log.append(batch, LEADER_EPOCH).map_err(|error| append_refusal(&error));
         if !batch.view().is_transactional() {
@@ -292,6 +319,12 @@ impl Appends {
             ..PartitionProduceResponse::default()
         }
     }
+}
+
+/// Where a batch went, as the client is told.
+pub(super) fn place(response: &mut PartitionProduceResponse, appended: &Appended) {
+    response.base_offset = appended.base_offset;
+    response.log_start_offset = appended.start_offset;
 }
 
 /// The transaction protocol of a producer. The version of its requests determines it (KIP-890).

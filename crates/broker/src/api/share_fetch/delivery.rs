@@ -12,7 +12,6 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::ShareFetchRequest;
 use moldau_protocol::messages::share_fetch_response::{AcquiredRecords, PartitionData};
 use moldau_protocol::share_fetch::ShareFetchedPartition;
-use moldau_storage::{Isolation, Log, Waiter};
 use tokio::time::{Instant, timeout_at};
 
 use super::batches::{cut, walk};
@@ -22,6 +21,7 @@ use crate::call::{DURABLE_WITHIN, durable_within};
 use crate::clock::wall_clock_ms;
 use crate::error::read_code;
 use crate::fetch_session::{FetchPartition, TopicRef};
+use crate::logs::{Isolation, Log, TimeLookup, Waiter};
 use crate::partition::{self, Partition, Watch};
 use crate::rights::Rights;
 use crate::share_service::{NotPlaced, delivery_settings};
@@ -111,7 +111,7 @@ impl Delivered {
 /// What to read of partitions, and what cannot be read.
 #[derive(Default)]
 struct Plan {
-    reads: Vec<(FetchPartition, Arc<Log>)>,
+    reads: Vec<(FetchPartition, Log)>,
     failed: Vec<(TopicPartition, ErrorCode)>,
 }
 
@@ -185,7 +185,7 @@ impl Delivery {
     async fn next(
         &self,
         place: TopicPartition,
-    ) -> Result<Option<(FetchPartition, Arc<Log>)>, ErrorCode> {
+    ) -> Result<Option<(FetchPartition, Log)>, ErrorCode> {
         let (shares, settings) = (&self.state.shares, delivery_settings(&self.settings));
         let found = self.find(place)?;
         let log = match &found {
@@ -221,18 +221,20 @@ impl Delivery {
             last_fetched_epoch: -1,
             bytes_max: i32::try_from(self.limits.bytes_max).unwrap_or(i32::MAX),
         };
-        Ok(Some((asked, Arc::clone(log))))
+        Ok(Some((asked, log.clone())))
     }
 
     /// Where a group begins in a partition.
-    async fn initial_offset(&self, log: Option<&Arc<Log>>) -> Result<i64, ErrorCode> {
+    async fn initial_offset(&self, log: Option<&Log>) -> Result<i64, ErrorCode> {
         let Some(log) = log else { return Ok(0) };
+        log.refresh().await.map_err(|error| read_code(&error))?;
         match self.settings.auto_offset_reset {
             AutoOffsetReset::Earliest => Ok(log.start_offset()),
             AutoOffsetReset::Latest => Ok(log.high_watermark()),
             AutoOffsetReset::ByDuration(ms) => {
                 let since = wall_clock_ms().saturating_sub(ms);
-                let found = log.offset_for_timestamp(since, Isolation::ReadUncommitted).await;
+                let lookup = TimeLookup::NotBefore(since, Isolation::ReadUncommitted);
+                let found = log.look_up(lookup).await;
                 let found = found.map_err(|error| read_code(&error))?;
                 Ok(found.map_or_else(|| log.high_watermark(), |found| found.offset))
             }
@@ -247,7 +249,7 @@ impl Delivery {
     }
 
     /// Reads as far as there is room, with memory for at least the first batch.
-    async fn gather(&self, reads: &[(FetchPartition, Arc<Log>)]) -> (Gathered, Option<Permit>) {
+    async fn gather(&self, reads: &[(FetchPartition, Log)]) -> (Gathered, Option<Permit>) {
         let most = self.state.memory.most(MemoryUse::Answer);
         let wanted = self.limits.bytes_max.saturating_add(READ_MEMORY);
         let mut least = MEMORY_LEAST.min(most);
@@ -263,7 +265,7 @@ impl Delivery {
             let limits = (self.limits.bytes_max, memory_max);
             let mut gathering = Gathering::new(limits, self.isolation(), reads.len());
             for (asked, log) in reads {
-                gathering.read(asked, Arc::clone(log)).await;
+                gathering.read(asked, log.clone()).await;
                 if gathering.is_stuck() {
                     break;
                 }
