@@ -201,14 +201,16 @@ fn apply(
     defaults: &TopicDefaults,
 ) -> Result<(), Refusal> {
     let name = config.name.as_str();
+    let operation = Operation::of(config.config_operation)?;
+    if operation == Operation::Delete {
+        // Tools delete throttles of replication, which a broker of its own never has.
+        values.remove(name);
+        return Ok(());
+    }
     let key = default_key(name)?;
     let value = || config.value.as_deref().ok_or_else(|| without_value(name));
-    let value = match Operation::of(config.config_operation)? {
+    let value = match operation {
         Operation::Set => value()?.to_owned(),
-        Operation::Delete => {
-            values.remove(name);
-            return Ok(());
-        }
         Operation::Append | Operation::Subtract if !key.is_list() => {
             let message = format!("{} is not a list", shown(name));
             return Err(Refusal::new(ErrorCode::InvalidConfig, message));

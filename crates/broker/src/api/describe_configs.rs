@@ -159,11 +159,10 @@ fn of_group(
     let is_builtin = default == key.default(&GroupSettings::default());
     let broker_source = if is_builtin { SOURCE_DEFAULT } else { SOURCE_STATIC_BROKER };
     let own = overrides.get(key.name).map(|value| (key.name, value.clone(), SOURCE_GROUP));
-    let of_broker = key.broker_key.map(|name| (name, default.clone(), broker_source));
-    let synonyms: Vec<_> = own.into_iter().chain(of_broker).collect();
-    let effective = synonyms.first().map(|(_, value, source)| (value.clone(), *source));
-    let (value, source) = effective.unwrap_or((default, SOURCE_DEFAULT));
-    let shown = synonyms.into_iter().filter(|_| request.include_synonyms);
+    let of_broker = (key.broker_key.unwrap_or(key.name), default, broker_source);
+    let (_, value, source) = own.clone().unwrap_or_else(|| of_broker.clone());
+    let synonyms = own.into_iter().chain([of_broker]);
+    let shown = synonyms.filter(|_| request.include_synonyms);
     let shown = shown.map(|(name, value, source)| DescribeConfigsSynonym {
         name: name.to_owned(),
         value: Some(value),

@@ -107,6 +107,16 @@ fn clients_change_the_defaults_of_topics_and_the_nearest_source_wins() {
 }
 
 #[test]
+fn a_key_that_a_broker_does_not_have_is_deleted() {
+    let world = World::new();
+    // kafka-reassign-partitions ends each move so.
+    let throttle = (DELETE, "leader.replication.throttled.rate", None);
+    for broker in ["0", ""] {
+        assert_eq!(alter(&world, BROKER, broker, &[throttle]), ErrorCode::None);
+    }
+}
+
+#[test]
 fn a_changed_default_holds_for_the_next_produce_and_the_next_topic() {
     let world = World::new();
     world.create("orders", 1);

@@ -406,9 +406,9 @@ fn keys_of_share_groups_take_words_and_numbers() {
         (config.value.unwrap(), config.config_source, config.config_type, config.synonyms.len())
     };
     let cases = [
-        ("share.auto.offset.reset", "latest", (2, 0), "by_duration:PT1H", "none"),
-        ("share.isolation.level", "read_uncommitted", (2, 0), "read_committed", "serializable"),
-        ("share.renew.acknowledge.enable", "true", (1, 0), "false", "no"),
+        ("share.auto.offset.reset", "latest", (2, 1), "by_duration:PT1H", "none"),
+        ("share.isolation.level", "read_uncommitted", (2, 1), "read_committed", "serializable"),
+        ("share.renew.acknowledge.enable", "true", (1, 1), "false", "no"),
         ("share.record.lock.duration.ms", "30000", (3, 1), "15000", "14999"),
         ("share.delivery.count.limit", "5", (3, 1), "2", "1"),
         ("share.partition.max.record.locks", "2000", (3, 1), "4000", "4001"),

@@ -36,6 +36,7 @@ import org.apache.kafka.connect.cli.ConnectStandalone;
  */
 public final class ConnectLines {
     private static final long DEADLINE_MS = 90_000;
+    private static final String TRANSACTION_MS = "5000";
     private static final Duration POLL = Duration.ofMillis(300);
     private static final int PORTIONS = 3;
     private static final int LINES = 300;
@@ -93,7 +94,7 @@ public final class ConnectLines {
                 boolean isLast = portion == PORTIONS - 1;
                 // A kill comes while lines are under way.
                 int wanted = portion * LINES + (isLast ? LINES : LINES / 4);
-                await(() -> lines("copy").size() >= wanted);
+                await("lines in the sink's file", () -> lines("copy").size() >= wanted);
                 if (isLast) {
                     judge(topic, "copy", PORTIONS);
                     offsets();
@@ -107,7 +108,8 @@ public final class ConnectLines {
     /** Offsets of connectors are in topics; without them, a source begins at its start again. */
     private void offsets() throws Exception {
         long end = Files.size(directory.resolve("lines"));
-        await(() -> get("/connectors/" + topic + "-source/offsets").contains("" + end));
+        await("the last offset of the source",
+            () -> get("/connectors/" + topic + "-source/offsets").contains("" + end));
         String offsets = get("/connectors/" + topic + "-source/offsets");
         check("the source's offset is the end of its file",
             offsets.contains("\"position\":" + end), offsets);
@@ -115,21 +117,21 @@ public final class ConnectLines {
         check("the topic of the source is known", used.contains("\"" + topic + "\""), used);
         String source = "/connectors/" + topic + "-source";
         send("PUT", source + "/stop", "");
-        await(() -> get(source + "/status").contains("STOPPED"));
+        await("a stopped source", () -> get(source + "/status").contains("STOPPED"));
         // The tasks that are gone are fenced before their offsets are deleted.
         String deleted = send("DELETE", source + "/offsets", "");
         check("the offsets of a stopped source are deleted", deleted.contains("reset"), deleted);
         String none = get(source + "/offsets");
         check("none is left", none.contains("\"offsets\":[]"), none);
         send("PUT", source + "/resume", "");
-        await(() -> lines("copy").size() >= 2 * PORTIONS * LINES);
+        await("every line once more", () -> lines("copy").size() >= 2 * PORTIONS * LINES);
         List<String> twice = new ArrayList<>(expected(PORTIONS));
         twice.addAll(expected(PORTIONS));
         check("every line comes once more", values("copy").equals(twice),
             "" + lines("copy").size());
         check("and is in the topic", read(topic, twice.size()).equals(twice), "");
         send("DELETE", source, "");
-        await(() -> !get("/connectors").contains("-source"));
+        await("a deleted connector", () -> !get("/connectors").contains("-source"));
         String left = get("/connectors");
         check("a deleted connector is gone", !left.contains("-source"), left);
     }
@@ -142,11 +144,11 @@ public final class ConnectLines {
             try {
                 append("more-lines", portion);
                 int wanted = (portion + 1) * LINES;
-                await(() -> lines("more-copy").size() >= wanted);
+                await("lines in the second file", () -> lines("more-copy").size() >= wanted);
                 // The offsets are in a file, which is written now and then and when a source stops.
                 String source = "/connectors/" + alone + "-source";
-                await(() -> send("PUT", source + "/stop", "").isEmpty());
-                await(() -> get(source + "/status").contains("STOPPED"));
+                await("a taken request to stop", () -> send("PUT", source + "/stop", "").isEmpty());
+                await("a stopped source", () -> get(source + "/status").contains("STOPPED"));
                 String status = get(source + "/status");
                 check("a source of a standalone worker stops", status.contains("STOPPED"), status);
             } finally {
@@ -176,6 +178,9 @@ public final class ConnectLines {
         settings.put("offset.storage.partitions", "2");
         settings.put("status.storage.partitions", "1");
         settings.put("exactly.once.source.support", "enabled");
+        // What a killed worker leaves open keeps the next one from its offsets until then.
+        settings.put("transaction.timeout.ms", TRANSACTION_MS);
+        settings.put("producer.transaction.timeout.ms", TRANSACTION_MS);
         settings.put("session.timeout.ms", "6000");
         settings.put("heartbeat.interval.ms", "300");
         settings.put("scheduled.rebalance.max.delay.ms", "0");
@@ -247,7 +252,8 @@ public final class ConnectLines {
     }
 
     private void awaitWorker(Process worker) throws Exception {
-        await(() -> !worker.isAlive() || get("/health").contains("healthy"));
+        await("a healthy worker",
+            () -> !worker.isAlive() || get("/health").contains("healthy"));
         check("a worker serves requests", worker.isAlive(), "it ended");
     }
 
@@ -321,9 +327,12 @@ public final class ConnectLines {
         return values;
     }
 
-    private void await(Condition condition) throws Exception {
+    private void await(String what, Condition condition) throws Exception {
         long deadline = System.currentTimeMillis() + DEADLINE_MS;
-        while (!condition.holds() && System.currentTimeMillis() < deadline) {
+        while (!condition.holds()) {
+            if (System.currentTimeMillis() > deadline) {
+                throw new IllegalStateException(what + " did not come in " + DEADLINE_MS + " ms");
+            }
             Thread.sleep(50);
         }
     }
