@@ -1,0 +1,73 @@
+//! Errors of the cluster's storage, grouped by what the caller can do about them.
+
+use crate::ObjectKey;
+
+/// Why the sequencer or the store did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Database or network: no answer, so the request may have taken effect. Ask again; a commit
+    /// with the same key.
+    #[error("no answer from the sequencer: {0}")]
+    SequencerAway(String),
+    /// Store or network: no answer, so the object may exist. Ask again.
+    #[error("no answer from the object store: {0}")]
+    StoreAway(String),
+    /// The object was collected as garbage before this commit: nothing of it was appended.
+    #[error("object {0} was collected before its commit")]
+    ObjectDead(ObjectKey),
+    /// The store has no such object, or no longer: look up the offset again.
+    #[error("the store has no object {0}")]
+    ObjectMissing(ObjectKey),
+    /// The store has an object of this key.
+    #[error("the store has an object {0} already")]
+    ObjectExists(ObjectKey),
+    /// Client: no such topic or partition.
+    #[error("no such topic or partition")]
+    UnknownLog,
+    /// Client: the offset is below the start offset or above the high watermark.
+    #[error("offset {0} is out of range")]
+    OffsetOutOfRange(i64),
+    /// Client: a topic of this name exists.
+    #[error("topic {0} exists")]
+    TopicExists(String),
+    /// Another broker has replaced or removed the sources: plan again.
+    #[error("the sources of the swap have changed")]
+    SourcesChanged,
+    /// Operator: the schema of the database does not fit this program.
+    #[error("the database has schema version {found}, this program needs {needed}")]
+    SchemaVersion {
+        /// Version in the database, 0 for none.
+        found: i32,
+        /// Version that this program knows.
+        needed: i32,
+    },
+    /// Operator: the settings of the database or of the store are wrong.
+    #[error("{0}")]
+    Settings(String),
+    /// Us: the database refused a statement, or answered in another shape.
+    #[error("the sequencer refused: {0}")]
+    Refused(String),
+    /// Store: an object does not hold what was written.
+    #[error("object {key} is damaged: {reason}")]
+    Damaged {
+        /// The object.
+        key: ObjectKey,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The queue is full, as the store or the database is slower than producers: send later.
+    #[error("the queue of appends is full")]
+    QueueFull,
+    /// This broker stops.
+    #[error("the writer has stopped")]
+    Stopped,
+}
+
+impl Error {
+    /// Whether the same request can succeed later.
+    #[must_use]
+    pub fn is_retriable(&self) -> bool {
+        matches!(self, Self::SequencerAway(_) | Self::StoreAway(_) | Self::QueueFull)
+    }
+}
+

@@ -1,0 +1,47 @@
+//! Logs without disks: an object store holds the batches, PostgreSQL orders them.
+//!
+//! A broker of such a cluster has no state of its own. It collects batches of many partitions in one
+//! object, puts the object, and commits it. The commit assigns offsets, and is durable before
+//! producers get their answer. Consumers read byte ranges of objects below the high watermark.
+//!
+//! # Layout
+//! | module | subject |
+//! |---|---|
+//! | `sequencer` | requests that order batches, and their answers |
+//! | `postgres` | the sequencer in PostgreSQL |
+//! | `memory` | a sequencer in memory with the same rules, for simulation and models |
+//! | `object` | the format of an object |
+//! | `store` | requests to the object store, and S3 |
+//! | `writer` | appends: collect, put, commit |
+//! | `reader` | reads through a cache of ranges |
+//! | `garbage` | deletion of objects that are dead or were never committed |
+//! | `rack` | which broker of a rack caches what |
+//!
+//! # Invariants
+//! - An object gets its offsets once: its key is unique, and is never used again.
+//! - A key is either committed or condemned, whichever comes first. Only objects of dead keys are
+//!   deleted, and no extent names one.
+//! - No clock and no lease decides anything. A broker that was paused is merely late.
+//! - An offset below the high watermark never changes its record.
+
+mod error;
+pub mod garbage;
+mod memory;
+pub mod object;
+mod postgres;
+pub mod rack;
+mod reader;
+mod sequencer;
+mod store;
+mod writer;
+
+pub use error::Error;
+pub use memory::{Memory, State};
+pub use postgres::{Postgres, Settings};
+pub use reader::{Reader, ReaderOptions, Records};
+pub use sequencer::{
+    Answer, BatchEntry, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, ProducerBatch,
+    Refusal, Retention, Sequencer, Swap, Topic,
+};
+pub use store::{Bucket, BucketSettings, Store};
+pub use writer::{AppendBatch, Pending, Writer, WriterOptions};

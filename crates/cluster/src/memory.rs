@@ -1,0 +1,91 @@
+//! A sequencer in memory with the rules of the one in PostgreSQL, for simulation and models.
+//!
+//! [`State`] is plain data: it can be copied, compared and hashed. [`Memory`] shares one between
+//! tasks.
+
+mod append;
+mod state;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use uuid::Uuid;
+
+use crate::sequencer::{
+    Answer, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, Retention, Sequencer, Swap,
+    Topic,
+};
+
+pub use self::state::State;
+
+/// A sequencer in memory.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    /// Guards all of the state; held for one request.
+    state: Arc<Mutex<State>>,
+}
+
+impl Memory {
+    fn with<T>(&self, request: impl FnOnce(&mut State) -> T) -> T {
+        // A request that panicked is a failed test.
+        request(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Sequencer for Memory {
+    async fn commit(&self, commit: &Commit) -> Answer<Vec<Outcome>> {
+        self.with(|state| state.commit(commit))
+    }
+
+    async fn find(&self, wanted: &[Find]) -> Answer<Vec<Option<Found>>> {
+        Ok(self.with(|state| wanted.iter().map(|find| state.find(find)).collect()))
+    }
+
+    async fn find_time(&self, log: LogId, timestamp: i64) -> Answer<Option<Extent>> {
+        Ok(self.with(|state| state.find_time(log, timestamp)))
+    }
+
+    async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {
+        self.with(|state| state.trim(log, before))
+    }
+
+    async fn retain(&self, log: LogId, keep: Retention) -> Answer<i64> {
+        self.with(|state| state.retain(log, keep))
+    }
+
+    async fn sweep(&self, extents_max: i32) -> Answer<bool> {
+        Ok(self.with(|state| state.sweep(usize::try_from(extents_max).unwrap_or_default())))
+    }
+
+    async fn swap(&self, swap: &Swap) -> Answer<()> {
+        self.with(|state| state.swap(swap))
+    }
+
+    async fn condemn(&self, keys: &[ObjectKey]) -> Answer<Vec<ObjectKey>> {
+        Ok(self.with(|state| state.condemn(keys)))
+    }
+
+    async fn dead(&self, keys_max: i64) -> Answer<Vec<ObjectKey>> {
+        Ok(self.with(|state| state.dead(usize::try_from(keys_max).unwrap_or_default())))
+    }
+
+    async fn forget(&self, keys: &[ObjectKey]) -> Answer<()> {
+        self.with(|state| state.forget(keys));
+        Ok(())
+    }
+
+    async fn create_topic(&self, topic: &Topic) -> Answer<()> {
+        self.with(|state| state.create_topic(topic))
+    }
+
+    async fn delete_topic(&self, id: Uuid) -> Answer<()> {
+        self.with(|state| state.delete_topic(id))
+    }
+
+    async fn topics(&self) -> Answer<Vec<Topic>> {
+        Ok(self.with(|state| state.topics()))
+    }
+
+    async fn move_logs(&self, logs: &[LogId], leader: i32) -> Answer<i32> {
+        Ok(self.with(|state| state.move_logs(logs, leader)))
+    }
+}

@@ -1,0 +1,290 @@
+//! The sequencer in PostgreSQL. Each request is one statement, so a lost connection leaves nothing
+//! half done.
+
+mod arrays;
+mod link;
+mod schema;
+
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::sequencer::{
+    Answer, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, Refusal, Retention, Sequencer,
+    Swap, Topic,
+};
+use crate::Error;
+
+use self::arrays::{BatchArrays, ExtentArrays, LogArrays};
+
+/// Where the database is.
+#[derive(Clone)]
+pub struct Settings {
+    /// A connection string or address, as libpq takes it.
+    pub connection: String,
+    /// Most connections at a time.
+    pub connections_max: usize,
+    /// A request without an answer for this long is in doubt.
+    pub timeout: Duration,
+}
+
+/// A sequencer in PostgreSQL.
+#[derive(Clone)]
+pub struct Postgres {
+    pool: Pool,
+    timeout: Duration,
+}
+
+impl Postgres {
+    /// Creates or migrates the schema. Brokers of the version before go on meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Settings`], [`Error::SequencerAway`], [`Error::SchemaVersion`] of a newer program.
+    pub async fn migrate(settings: &Settings) -> Answer<()> {
+        schema::migrate(&link::pool(settings)?).await
+    }
+
+    /// Connects to a database that has the schema.
+    ///
+    /// # Errors
+    /// [`Error::Settings`], [`Error::SequencerAway`], [`Error::SchemaVersion`].
+    pub async fn connect(settings: &Settings) -> Answer<Self> {
+        let pool = link::pool(settings)?;
+        schema::check(&pool).await?;
+        Ok(Self { pool, timeout: settings.timeout })
+    }
+
+    async fn query(&self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Answer<Vec<Row>> {
+        link::query(&self.pool, self.timeout, text, values).await
+    }
+
+    async fn one<T>(&self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Answer<T>
+    where
+        T: for<'a> tokio_postgres::types::FromSql<'a>,
+    {
+        let rows = self.query(text, values).await?;
+        let row = rows.first().ok_or_else(|| Error::Refused("an answer without a row".into()))?;
+        value(row, 0)
+    }
+}
+
+impl Sequencer for Postgres {
+    async fn commit(&self, commit: &Commit) -> Answer<Vec<Outcome>> {
+        let a = BatchArrays::of(&commit.batches);
+        let rows = self
+            .query(
+                "select * from moldau.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                &[
+                    &commit.key.0,
+                    &a.logs.topics,
+                    &a.logs.partitions,
+                    &a.leader_epochs,
+                    &a.positions,
+                    &a.sizes,
+                    &a.counts,
+                    &a.timestamps,
+                    &a.producers,
+                    &a.producer_epochs,
+                    &a.first_sequences,
+                    &a.last_sequences,
+                ],
+            )
+            .await
+            .map_err(|error| error.of_object(commit.key))?;
+        if rows.len() != commit.batches.len() {
+            return Err(Error::Refused("the key was used for other batches".into()));
+        }
+        rows.iter().map(outcome).collect()
+    }
+
+    async fn find(&self, wanted: &[Find]) -> Answer<Vec<Option<Found>>> {
+        let logs = LogArrays::of(wanted.iter().map(|find| find.log));
+        let offsets: Vec<i64> = wanted.iter().map(|find| find.offset).collect();
+        let most: Vec<i64> = wanted.iter().map(|find| find.extents_max).collect();
+        let rows =
+            self.query(FIND, &[&logs.topics, &logs.partitions, &offsets, &most]).await?;
+        let mut found: Vec<Option<Found>> = wanted.iter().map(|_| None).collect();
+        for row in &rows {
+            let i: i64 = value(row, 0)?;
+            let slot = usize::try_from(i - 1).ok().and_then(|i| found.get_mut(i));
+            let slot = slot.ok_or_else(|| Error::Refused("a row that was not asked".into()))?;
+            if slot.is_none() {
+                *slot = Some(Found {
+                    start_offset: value(row, 1)?,
+                    high_watermark: value(row, 2)?,
+                    leader: value(row, 3)?,
+                    leader_epoch: value(row, 4)?,
+                    extents: Vec::new(),
+                });
+            }
+            let object: Option<Uuid> = value(row, 7)?;
+            if let (Some(found), Some(_)) = (slot, object) {
+                found.extents.push(extent(row, 5)?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn find_time(&self, log: LogId, timestamp: i64) -> Answer<Option<Extent>> {
+        let rows = self.query(FIND_TIME, &[&log.topic, &log.partition, &timestamp]).await?;
+        rows.first().map(|row| extent(row, 0)).transpose()
+    }
+
+    async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {
+        let text = "select moldau.trim($1, $2, $3)";
+        self.one(text, &[&log.topic, &log.partition, &before])
+            .await
+            .map_err(|error| error.of_offset(before))
+    }
+
+    async fn retain(&self, log: LogId, keep: Retention) -> Answer<i64> {
+        let text = "select moldau.retain($1, $2, $3, $4)";
+        let Retention { before_timestamp, bytes } = keep;
+        self.one(text, &[&log.topic, &log.partition, &before_timestamp, &bytes]).await
+    }
+
+    async fn sweep(&self, extents_max: i32) -> Answer<bool> {
+        self.one("select moldau.sweep($1)", &[&extents_max]).await
+    }
+
+    async fn swap(&self, swap: &Swap) -> Answer<()> {
+        let (old, new) = (ExtentArrays::of(&swap.sources), ExtentArrays::of(&swap.targets));
+        let text = "select moldau.swap($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+        self.query(
+            text,
+            &[
+                &swap.key.0,
+                &old.logs.topics,
+                &old.logs.partitions,
+                &old.lasts,
+                &old.objects,
+                &new.logs.topics,
+                &new.logs.partitions,
+                &new.bases,
+                &new.lasts,
+                &new.positions,
+                &new.sizes,
+                &new.leader_epochs,
+                &new.timestamps,
+            ],
+        )
+        .await
+        .map_err(|error| error.of_object(swap.key))?;
+        Ok(())
+    }
+
+    async fn condemn(&self, keys: &[ObjectKey]) -> Answer<Vec<ObjectKey>> {
+        keys_of(&self.query("select * from moldau.condemn($1)", &[&ids(keys)]).await?)
+    }
+
+    async fn dead(&self, keys_max: i64) -> Answer<Vec<ObjectKey>> {
+        let text = "select key from moldau.objects where live = 0 and not deleted
+            order by key limit $1";
+        keys_of(&self.query(text, &[&keys_max]).await?)
+    }
+
+    async fn forget(&self, keys: &[ObjectKey]) -> Answer<()> {
+        let text = "update moldau.objects set deleted = true where key = any ($1) and live = 0";
+        self.query(text, &[&ids(keys)]).await.map(drop)
+    }
+
+    async fn create_topic(&self, topic: &Topic) -> Answer<()> {
+        let text = "select moldau.create_topic($1, $2, $3)";
+        self.query(text, &[&topic.id, &topic.name, &topic.partitions])
+            .await
+            .map(drop)
+            .map_err(|error| error.of_topic(&topic.name))
+    }
+
+    async fn delete_topic(&self, id: Uuid) -> Answer<()> {
+        self.query("select moldau.delete_topic($1)", &[&id]).await.map(drop)
+    }
+
+    async fn topics(&self) -> Answer<Vec<Topic>> {
+        let text = "select id, name, partitions from moldau.topics
+            where name is not null order by id";
+        let rows = self.query(text, &[]).await?;
+        let topic = |row: &Row| {
+            Ok(Topic { id: value(row, 0)?, name: value(row, 1)?, partitions: value(row, 2)? })
+        };
+        rows.iter().map(topic).collect()
+    }
+
+    async fn move_logs(&self, logs: &[LogId], leader: i32) -> Answer<i32> {
+        let logs = LogArrays::of(logs.iter().copied());
+        let text = "select moldau.move($1, $2, $3)";
+        self.one(text, &[&logs.topics, &logs.partitions, &leader]).await
+    }
+}
+
+fn value<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, i: usize) -> Answer<T> {
+    row.try_get(i).map_err(|error| Error::Refused(error.to_string()))
+}
+
+fn outcome(row: &Row) -> Answer<Outcome> {
+    let code: i16 = value(row, 0)?;
+    let (base_offset, start_offset) = (value(row, 1)?, value(row, 2)?);
+    Ok(match code {
+        0 => Outcome::Appended { base_offset, start_offset },
+        46 => Outcome::Duplicate { base_offset, start_offset },
+        3 => Outcome::Refused(Refusal::UnknownTopicOrPartition),
+        45 => Outcome::Refused(Refusal::OutOfOrderSequenceNumber),
+        47 => Outcome::Refused(Refusal::InvalidProducerEpoch),
+        74 => Outcome::Refused(Refusal::FencedLeaderEpoch),
+        76 => Outcome::Refused(Refusal::UnknownLeaderEpoch),
+        other => return Err(Error::Refused(format!("an unknown code {other}"))),
+    })
+}
+
+fn extent(row: &Row, from: usize) -> Answer<Extent> {
+    Ok(Extent {
+        base_offset: value(row, from)?,
+        last_offset: value(row, from + 1)?,
+        object: ObjectKey(value(row, from + 2)?),
+        position: value(row, from + 3)?,
+        size: value(row, from + 4)?,
+        leader_epoch: value(row, from + 5)?,
+        sorted: value(row, from + 6)?,
+        max_timestamp: value(row, from + 7)?,
+    })
+}
+
+fn ids(keys: &[ObjectKey]) -> Vec<Uuid> {
+    keys.iter().map(|key| key.0).collect()
+}
+
+fn keys_of(rows: &[Row]) -> Answer<Vec<ObjectKey>> {
+    rows.iter().map(|row| value(row, 0).map(ObjectKey)).collect()
+}
+
+/// One statement, so one snapshot: the high watermark and the extents belong together.
+const FIND: &str = "
+    select w.i, coalesce(l.start_offset, 0), coalesce(l.next_offset, 0), l.leader,
+        coalesce(l.leader_epoch, 0), b.base_offset, b.last_offset, b.object, b.position, b.size,
+        b.leader_epoch, b.sorted, b.max_timestamp
+    from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[]) with ordinality
+        as w (topic, partition, wanted, most, i)
+    join moldau.topics t on t.id = w.topic and t.name is not null
+        and w.partition >= 0 and w.partition < t.partitions
+    left join moldau.logs l on l.topic = w.topic and l.partition = w.partition
+    left join lateral (
+        select c.* from moldau.batches c
+        where c.topic = w.topic and c.partition = w.partition and c.last_offset >= w.wanted
+            and w.wanted >= l.start_offset and w.wanted < l.next_offset
+        order by c.last_offset limit w.most) b on true
+    order by w.i, b.last_offset";
+
+/// The peak is the greatest timestamp up to an extent, so the first with it holds the answer,
+/// unless that was trimmed.
+const FIND_TIME: &str = "
+    select b.base_offset, b.last_offset, b.object, b.position, b.size, b.leader_epoch, b.sorted,
+        b.max_timestamp
+    from moldau.batches b
+    join moldau.logs l on l.topic = b.topic and l.partition = b.partition
+    join moldau.topics t on t.id = b.topic and t.name is not null
+    where b.topic = $1 and b.partition = $2 and b.peak_timestamp >= $3 and b.max_timestamp >= $3
+        and b.last_offset >= l.start_offset
+    order by b.peak_timestamp, b.last_offset limit 1";

@@ -1,0 +1,58 @@
+//! Versions of the schema.
+
+use deadpool_postgres::Pool;
+
+use crate::{Answer, Error};
+
+use super::link;
+
+/// Statements that lead from each version to the next. What was released is never edited.
+const MIGRATIONS: &[&str] = &[include_str!("0001_logs.sql")];
+
+/// Applies what is missing, each step in a transaction. Two programs do not migrate at a time.
+pub(super) async fn migrate(pool: &Pool) -> Answer<()> {
+    let mut client = link::client(pool).await?;
+    let told = |error: tokio_postgres::Error| link::meaning(&error);
+    loop {
+        let transaction = client.transaction().await.map_err(told)?;
+        transaction.batch_execute(PREPARE).await.map_err(told)?;
+        let found = transaction.query_one(VERSION, &[]).await.map_err(told)?.get(0);
+        if found > needed() {
+            return Err(Error::SchemaVersion { found, needed: needed() });
+        }
+        let next = usize::try_from(found).ok().and_then(|done| MIGRATIONS.get(done));
+        let Some(statements) = next else { return transaction.commit().await.map_err(told) };
+        transaction.batch_execute(statements).await.map_err(told)?;
+        let text = "insert into moldau.schema_versions values ($1)";
+        transaction.execute(text, &[&(found + 1)]).await.map_err(told)?;
+        transaction.commit().await.map_err(told)?;
+    }
+}
+
+/// Whether this program can work with the schema. A newer one fits: migrations keep what the
+/// version before uses.
+pub(super) async fn check(pool: &Pool) -> Answer<()> {
+    let client = link::client(pool).await?;
+    let row = client.query_one("select to_regclass('moldau.schema_versions') is null", &[]);
+    let is_absent: bool = row.await.map_err(|error| link::meaning(&error))?.get(0);
+    let found = if is_absent {
+        0
+    } else {
+        client.query_one(VERSION, &[]).await.map_err(|error| link::meaning(&error))?.get(0)
+    };
+    if found < needed() {
+        return Err(Error::SchemaVersion { found, needed: needed() });
+    }
+    Ok(())
+}
+
+fn needed() -> i32 {
+    i32::try_from(MIGRATIONS.len()).expect("a list in this file")
+}
+
+/// The number of the lock is our own.
+const PREPARE: &str = "
+    select pg_advisory_xact_lock(7237089354391);
+    create schema if not exists moldau;
+    create table if not exists moldau.schema_versions (version integer primary key)";
+const VERSION: &str = "select coalesce(max(version), 0) from moldau.schema_versions";

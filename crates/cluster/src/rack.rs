@@ -1,0 +1,48 @@
+//! Which broker of a rack caches what: rendezvous hashing, so that a broker that comes or goes moves
+//! only its own share.
+
+/// The broker among `brokers` that owns `id`, such as a topic id mixed with a partition, or an
+/// object's key. The order of the brokers does not matter; none only if there are no brokers.
+#[must_use]
+pub fn owner(id: u128, brokers: &[i32]) -> Option<i32> {
+    brokers.iter().copied().max_by_key(|broker| (weight(id, *broker), *broker))
+}
+
+/// Every broker must compute the same, also those of other versions.
+fn weight(id: u128, broker: i32) -> u64 {
+    let [a, b] = [id, id >> 64].map(|half| u64::try_from(half & u128::from(u64::MAX)).unwrap_or(0));
+    mix(mix(mix(a) ^ b) ^ u64::from(broker.cast_unsigned()))
+}
+
+/// Finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_that_leaves_moves_only_its_own_share() {
+        let (all, fewer) = ([1, 2, 3, 4], [4, 2, 1]);
+        let mut shares = [0; 5];
+        for id in 0..4_000 {
+            let owner = owner(id << 70, &all).unwrap();
+            shares[usize::try_from(owner).unwrap()] += 1;
+            let after = super::owner(id << 70, &fewer).unwrap();
+            assert!(owner == 3 || owner == after);
+        }
+        assert!(shares[1..].iter().all(|share| (900..1_100).contains(share)), "{shares:?}");
+        assert_eq!(owner(1, &[]), None);
+    }
+
+    #[test]
+    fn owners_are_the_same_in_every_version() {
+        let owners: Vec<_> = (0..8).map(|id| owner(id, &[1, 2, 3]).unwrap()).collect();
+        assert_eq!(owners, [0; 8]);
+    }
+}

@@ -1,0 +1,183 @@
+//! Reads: offsets below the high watermark, through a cache of byte ranges.
+
+mod cache;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::Semaphore;
+
+use crate::object;
+use crate::sequencer::{Answer, Extent, Find, LogId, ObjectKey, Sequencer};
+use crate::store::Store;
+use crate::Error;
+
+use self::cache::Cache;
+
+/// Limits of reads.
+#[derive(Debug, Clone, Copy)]
+pub struct ReaderOptions {
+    /// Bytes of objects in memory.
+    pub cache_bytes: usize,
+    /// Bytes that are read at once of an object that is not sorted, for the readers of all its logs.
+    pub block_bytes: u64,
+    /// Reads of recent objects at a time.
+    pub tail_reads_max: usize,
+    /// Reads of sorted objects at a time, so that they do not delay those of recent ones.
+    pub cold_reads_max: usize,
+}
+
+impl Default for ReaderOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 512 << 20, block_bytes: 16 << 20, tail_reads_max: 64, cold_reads_max: 8 }
+    }
+}
+
+/// Records of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Records {
+    /// First offset that can be read.
+    pub start_offset: i64,
+    /// Offset behind the last record.
+    pub high_watermark: i64,
+    /// Leader epoch of the log.
+    pub leader_epoch: i32,
+    /// Whole batches with their offsets, from the one that holds the wanted offset. Empty at the high
+    /// watermark.
+    pub batches: Vec<Bytes>,
+}
+
+/// Reads of one broker.
+#[derive(Debug)]
+pub struct Reader<Q, S> {
+    sequencer: Arc<Q>,
+    store: Arc<S>,
+    block_bytes: u64,
+    cache: Cache,
+    tail_reads: Semaphore,
+    cold_reads: Semaphore,
+}
+
+impl<Q: Sequencer, S: Store> Reader<Q, S> {
+    /// An empty cache over the store.
+    pub fn new(sequencer: Arc<Q>, store: Arc<S>, options: ReaderOptions) -> Self {
+        Self {
+            sequencer,
+            store,
+            block_bytes: options.block_bytes.max(1),
+            cache: Cache::new(options.cache_bytes),
+            tail_reads: Semaphore::new(options.tail_reads_max.max(1)),
+            cold_reads: Semaphore::new(options.cold_reads_max.max(1)),
+        }
+    }
+
+    /// Reads from an offset on: the first extent, and more while they fit into `bytes_max`.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`], [`Error::OffsetOutOfRange`], [`Error::Damaged`], or a retriable one.
+    pub async fn read(&self, log: LogId, offset: i64, bytes_max: usize) -> Answer<Records> {
+        let mut missing = None;
+        for _ in 0..LOOKUPS_MAX {
+            match self.read_once(log, offset, bytes_max).await {
+                // The extents were trimmed or swapped after the lookup.
+                Err(Error::ObjectMissing(key)) => missing = Some(key),
+                answer => return answer,
+            }
+        }
+        let key = missing.expect("a read ends, or misses an object");
+        Err(Error::Damaged { key, reason: "the store has lost it" })
+    }
+
+    async fn read_once(&self, log: LogId, offset: i64, bytes_max: usize) -> Answer<Records> {
+        let find = Find { log, offset, extents_max: EXTENTS_MAX };
+        let found = self.sequencer.find(&[find]).await?.pop().flatten().ok_or(Error::UnknownLog)?;
+        if offset < found.start_offset || offset > found.high_watermark {
+            return Err(Error::OffsetOutOfRange(offset));
+        }
+        let mut batches = Vec::new();
+        let mut room = bytes_max;
+        for extent in &found.extents {
+            let size = usize::try_from(extent.size).unwrap_or(usize::MAX);
+            if !batches.is_empty() && size > room {
+                break;
+            }
+            let bytes = self.extent(extent, size).await?;
+            room = room.saturating_sub(size);
+            // An extent may begin with batches below the offset, or have none behind it.
+            let wanted = from_offset(&bytes, offset);
+            if !wanted.is_empty() {
+                batches.push(wanted);
+            }
+        }
+        Ok(Records {
+            start_offset: found.start_offset,
+            high_watermark: found.high_watermark,
+            leader_epoch: found.leader_epoch,
+            batches,
+        })
+    }
+
+    /// The batches of an extent.
+    async fn extent(&self, extent: &Extent, size: usize) -> Answer<Bytes> {
+        let damaged = |reason| Error::Damaged { key: extent.object, reason };
+        let start = u64::try_from(extent.position).map_err(|_| damaged("a negative position"))?;
+        let end = start.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
+        let bytes = if extent.sorted {
+            self.range(extent.object, start..end, &self.cold_reads).await?
+        } else {
+            self.blocks(extent.object, start..end).await?
+        };
+        if bytes.len() != size {
+            return Err(damaged("shorter than its extents"));
+        }
+        object::batches(&bytes, extent).map_err(|damage| damaged(damage.0))
+    }
+
+    /// A range through the blocks that the readers of other logs use as well.
+    async fn blocks(&self, key: ObjectKey, wanted: Range<u64>) -> Answer<Bytes> {
+        let mut out = BytesMut::new();
+        let mut at = wanted.start;
+        while at < wanted.end {
+            let first = at / self.block_bytes * self.block_bytes;
+            let block =
+                self.range(key, first..first.saturating_add(self.block_bytes), &self.tail_reads).await?;
+            let within = |offset: u64| usize::try_from(offset - first).unwrap_or(usize::MAX);
+            let until = within(wanted.end).min(block.len());
+            if within(at) >= until {
+                break;
+            }
+            if at == wanted.start && first + self.block_bytes >= wanted.end {
+                return Ok(block.slice(within(at)..until));
+            }
+            out.extend_from_slice(&block[within(at)..until]);
+            at = first.saturating_add(self.block_bytes);
+        }
+        Ok(out.freeze())
+    }
+
+    async fn range(&self, key: ObjectKey, range: Range<u64>, reads: &Semaphore) -> Answer<Bytes> {
+        let load = async {
+            let _read = reads.acquire().await.map_err(|_| Error::Stopped)?;
+            self.store.get(key, range.clone()).await
+        };
+        self.cache.get(key, range.start, load).await
+    }
+}
+
+/// The batches from the one that holds the offset on.
+fn from_offset(bytes: &Bytes, offset: i64) -> Bytes {
+    let mut at = 0;
+    for batch in moldau_records::iter_batches(bytes).flatten() {
+        if batch.last_offset() >= offset {
+            break;
+        }
+        at += batch.bytes().len();
+    }
+    bytes.slice(at..)
+}
+
+/// An object that is missing was trimmed or swapped since its lookup, which is rare.
+const LOOKUPS_MAX: usize = 4;
+/// Extents of one lookup: a fetch of some MiB, even from small batches.
+const EXTENTS_MAX: i64 = 64;

@@ -1,0 +1,275 @@
+//! What orders the batches of objects, and knows where each offset is.
+//!
+//! An object of batches gets its offsets with one [`Commit`]. The key of the object is unique: a
+//! commit whose answer was lost is asked again with the same key, and gets the first answer. The
+//! collector makes the key of an object dead; whichever of the two comes first wins. So neither
+//! clocks nor leases decide anything.
+
+use std::fmt;
+use std::future::Future;
+
+use uuid::Uuid;
+
+use crate::Error;
+
+/// Name of an object. It is never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey(pub Uuid);
+
+impl ObjectKey {
+    /// A key that nobody else has.
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self(Uuid::new_v4())
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A partition of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogId {
+    /// Topic id (KIP-516).
+    pub topic: Uuid,
+    /// Partition, from 0.
+    pub partition: i32,
+}
+
+/// Idempotent producer of a batch (KIP-98).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProducerBatch {
+    /// Producer id.
+    pub id: i64,
+    /// Producer epoch.
+    pub epoch: i16,
+    /// Sequence of the first record.
+    pub first_sequence: i32,
+    /// Sequence of the last record; it starts again at 0 after `i32::MAX`.
+    pub last_sequence: i32,
+}
+
+/// One batch of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchEntry {
+    /// Where it is appended.
+    pub log: LogId,
+    /// The leader epoch that the log must have, or -1 for any.
+    pub leader_epoch: i32,
+    /// First byte in the object.
+    pub position: i64,
+    /// Bytes.
+    pub size: i32,
+    /// Number of offsets: last offset delta + 1.
+    pub offsets_count: i32,
+    /// Greatest timestamp in ms, or -1.
+    pub max_timestamp: i64,
+    /// None for a producer that is not idempotent.
+    pub producer: Option<ProducerBatch>,
+}
+
+/// An object whose batches are appended together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Commit {
+    /// The object.
+    pub key: ObjectKey,
+    /// In the order of the object. Each log gets its batches in this order.
+    pub batches: Vec<BatchEntry>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// It is in the log.
+    Appended {
+        /// Offset of its first record.
+        base_offset: i64,
+        /// Start offset of the log.
+        start_offset: i64,
+    },
+    /// The log holds it already, from an earlier send.
+    Duplicate {
+        /// Offset that it got the first time.
+        base_offset: i64,
+        /// Start offset of the log.
+        start_offset: i64,
+    },
+    /// It is not in the log.
+    Refused(Refusal),
+}
+
+/// Why a batch was not appended. The names are those of Kafka's errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refusal {
+    /// `UNKNOWN_TOPIC_OR_PARTITION`.
+    UnknownTopicOrPartition,
+    /// `OUT_OF_ORDER_SEQUENCE_NUMBER`.
+    OutOfOrderSequenceNumber,
+    /// `INVALID_PRODUCER_EPOCH`.
+    InvalidProducerEpoch,
+    /// `FENCED_LEADER_EPOCH`.
+    FencedLeaderEpoch,
+    /// `UNKNOWN_LEADER_EPOCH`.
+    UnknownLeaderEpoch,
+}
+
+/// A byte range of an object: batches of one log that follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Extent {
+    /// First offset.
+    pub base_offset: i64,
+    /// Last offset.
+    pub last_offset: i64,
+    /// The object.
+    pub object: ObjectKey,
+    /// First byte in the object.
+    pub position: i64,
+    /// Bytes.
+    pub size: i32,
+    /// Leader epoch of all its batches.
+    pub leader_epoch: i32,
+    /// Whether the batches hold their offsets. Otherwise they are numbered from `base_offset`.
+    pub sorted: bool,
+    /// Greatest timestamp in ms, or -1.
+    pub max_timestamp: i64,
+}
+
+/// Where an offset of a log is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Find {
+    /// The log.
+    pub log: LogId,
+    /// First offset that is wanted.
+    pub offset: i64,
+    /// Most extents in the answer.
+    pub extents_max: i64,
+}
+
+/// State of a log, and the extents from an offset on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// First offset that can be read.
+    pub start_offset: i64,
+    /// Offset behind the last record.
+    pub high_watermark: i64,
+    /// Broker that leads the log, if it was moved to one.
+    pub leader: Option<i32>,
+    /// Leader epoch.
+    pub leader_epoch: i32,
+    /// In order of offsets. The first contains the wanted offset, or begins behind it if compaction
+    /// removed that. Empty unless `start_offset <= offset < high_watermark`.
+    pub extents: Vec<Extent>,
+}
+
+/// What a log keeps. `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Extents with only older records go, in ms.
+    pub before_timestamp: Option<i64>,
+    /// Extents go while at least this many bytes stay.
+    pub bytes: Option<i64>,
+}
+
+/// Extents that give way to those of a sorted object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swap {
+    /// The sorted object.
+    pub key: ObjectKey,
+    /// Extents that go.
+    pub sources: Vec<(LogId, Extent)>,
+    /// Extents that come. Each ends with the last offset of a source; `object` and `sorted` are set
+    /// by the swap.
+    pub targets: Vec<(LogId, Extent)>,
+}
+
+/// A topic.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Topic {
+    /// Topic id.
+    pub id: Uuid,
+    /// Name.
+    pub name: String,
+    /// Number of partitions.
+    pub partitions: i32,
+}
+
+/// Result of a request to the sequencer.
+pub type Answer<T> = Result<T, Error>;
+
+/// Orders batches. Every request is atomic, and durable once answered. Any of them fails with
+/// [`Error::SequencerAway`] if there is no answer; it may have taken effect then.
+pub trait Sequencer: Send + Sync + 'static {
+    /// Appends the batches of an object, and answers for each of them. Asked again with the same
+    /// key, it answers as the first time.
+    ///
+    /// # Errors
+    /// [`Error::ObjectDead`]: the collector was first.
+    fn commit(&self, commit: &Commit) -> impl Future<Output = Answer<Vec<Outcome>>> + Send;
+
+    /// Looks up offsets; `None` for a log that does not exist.
+    fn find(&self, wanted: &[Find]) -> impl Future<Output = Answer<Vec<Option<Found>>>> + Send;
+
+    /// The first extent that holds a record at or after `timestamp` (ms).
+    fn find_time(
+        &self,
+        log: LogId,
+        timestamp: i64,
+    ) -> impl Future<Output = Answer<Option<Extent>>> + Send;
+
+    /// Moves the start offset up (DeleteRecords; -1 for the high watermark). Returns it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`]; [`Error::OffsetOutOfRange`] beyond the high watermark.
+    fn trim(&self, log: LogId, before: i64) -> impl Future<Output = Answer<i64>> + Send;
+
+    /// Moves the start offset up to what is kept. Returns it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`] for a log of a deleted topic.
+    fn retain(&self, log: LogId, keep: Retention) -> impl Future<Output = Answer<i64>> + Send;
+
+    /// Removes up to `extents_max` extents of trimmed logs and deleted topics; whether there was
+    /// any work.
+    fn sweep(&self, extents_max: i32) -> impl Future<Output = Answer<bool>> + Send;
+
+    /// Replaces extents. Asked again with the same key, it does nothing.
+    ///
+    /// # Errors
+    /// [`Error::SourcesChanged`]; [`Error::ObjectDead`].
+    fn swap(&self, swap: &Swap) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Makes those keys dead that no commit has used. Returns the given keys that are dead, in
+    /// order: their objects may be deleted.
+    fn condemn(&self, keys: &[ObjectKey]) -> impl Future<Output = Answer<Vec<ObjectKey>>> + Send;
+
+    /// Some dead keys whose objects are not deleted.
+    fn dead(&self, keys_max: i64) -> impl Future<Output = Answer<Vec<ObjectKey>>> + Send;
+
+    /// Notes that the objects of dead keys are deleted.
+    fn forget(&self, keys: &[ObjectKey]) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Makes a topic.
+    ///
+    /// # Errors
+    /// [`Error::TopicExists`].
+    fn create_topic(&self, topic: &Topic) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Deletes a topic; its records cannot be read from then on.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`].
+    fn delete_topic(&self, id: Uuid) -> impl Future<Output = Answer<()>> + Send;
+
+    /// All topics, in order of their ids.
+    fn topics(&self) -> impl Future<Output = Answer<Vec<Topic>>> + Send;
+
+    /// Moves logs to a leader, each with a greater epoch. Returns how many exist.
+    fn move_logs(
+        &self,
+        logs: &[LogId],
+        leader: i32,
+    ) -> impl Future<Output = Answer<i32>> + Send;
+}

@@ -1,0 +1,122 @@
+//! Objects on their way: uploads side by side, commits one after the other.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::sequencer::{Answer, BatchEntry, Commit, ObjectKey, Outcome, Sequencer};
+use crate::store::Store;
+use crate::Error;
+
+use super::Waiter;
+
+/// A collected object that is being put.
+pub(super) struct Sealed {
+    pub(super) upload: Uploaded,
+    pub(super) batches: Vec<BatchEntry>,
+    pub(super) waiters: Vec<Waiter>,
+    pub(super) deadline: Instant,
+}
+
+/// An upload, and its object in case that it must be put under another key.
+pub(super) struct Uploaded {
+    object: Bytes,
+    task: JoinHandle<Answer<ObjectKey>>,
+}
+
+impl Uploaded {
+    pub(super) fn start<S: Store>(store: Arc<S>, object: Bytes, deadline: Instant) -> Self {
+        let bytes = object.clone();
+        let task = tokio::spawn(async move { upload(&*store, bytes, deadline).await });
+        Self { object, task }
+    }
+}
+
+/// Commits objects in their order, and answers their appends.
+pub(super) async fn run<Q: Sequencer, S: Store>(
+    sequencer: Arc<Q>,
+    store: Arc<S>,
+    timeout: Duration,
+    mut order: mpsc::Receiver<Sealed>,
+) {
+    while let Some(sealed) = order.recv().await {
+        let Sealed { upload: Uploaded { object, task }, batches, waiters, deadline } = sealed;
+        let key = task.await.unwrap_or(Err(Error::Stopped));
+        // Time for the commit itself, even if the upload took all of it.
+        let deadline = deadline.max(Instant::now() + timeout / 4);
+        let outcomes = match key {
+            Ok(key) => commit(&*sequencer, &*store, Commit { key, batches }, object, deadline).await,
+            Err(error) => Err(error),
+        };
+        answer(outcomes, waiters);
+    }
+}
+
+async fn commit(
+    sequencer: &impl Sequencer,
+    store: &impl Store,
+    mut commit: Commit,
+    object: Bytes,
+    deadline: Instant,
+) -> Answer<Vec<Outcome>> {
+    loop {
+        let outcomes = insist(deadline, || sequencer.commit(&commit)).await;
+        if !matches!(outcomes, Err(Error::ObjectDead(_))) || Instant::now() >= deadline {
+            return outcomes;
+        }
+        // Nothing was appended, so the batches may go under another key.
+        commit.key = upload(store, object.clone(), deadline).await?;
+    }
+}
+
+async fn upload(store: &impl Store, object: Bytes, deadline: Instant) -> Answer<ObjectKey> {
+    let key = ObjectKey::fresh();
+    let put = insist(deadline, || store.put(key, object.clone())).await;
+    match put {
+        // Nobody else has the key: an earlier attempt took effect.
+        Ok(()) | Err(Error::ObjectExists(_)) => Ok(key),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks until there is an answer, or the time is over.
+async fn insist<T, F: Future<Output = Answer<T>>>(
+    deadline: Instant,
+    ask: impl Fn() -> F,
+) -> Answer<T> {
+    let mut pause = PAUSE_MIN;
+    let mut last = Error::StoreAway("the time is over".into());
+    while let Ok(answer) = timeout_at(deadline, ask()).await {
+        match answer {
+            Err(error) if error.is_retriable() => last = error,
+            answer => return answer,
+        }
+        if Instant::now() + pause >= deadline {
+            break;
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+    Err(last)
+}
+
+/// Gives each waiter its part of the outcomes.
+fn answer(outcomes: Answer<Vec<Outcome>>, waiters: Vec<Waiter>) {
+    let mut rest = outcomes.map(Vec::into_iter);
+    for waiter in waiters {
+        let part = match &mut rest {
+            Ok(rest) => Ok(rest.take(waiter.batches_count).collect()),
+            Err(error) => Err(error.clone()),
+        };
+        // Whoever does not wait any longer needs no answer.
+        drop(waiter.answer.send(part));
+    }
+}
+
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);

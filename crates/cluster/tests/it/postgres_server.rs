@@ -1,0 +1,145 @@
+//! A PostgreSQL server for tests. It refuses to run as the superuser, so it runs as `nobody` then.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use moldau_cluster::{Postgres, Settings};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+
+/// A running server; it ends with the last copy.
+pub(crate) struct Server {
+    directory: TempDir,
+    process: Mutex<Child>,
+    databases: AtomicU32,
+}
+
+/// The server of all tests that run at a time.
+pub(crate) fn shared() -> Arc<Server> {
+    static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(Server::start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
+
+impl Server {
+    /// A server without databases of ours.
+    pub(crate) fn start() -> Self {
+        let directory = tempfile::Builder::new().prefix("moldau-postgres").tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let data = directory.path().join("data");
+        fs::create_dir(&data).unwrap();
+        if geteuid().is_root() {
+            chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let made = as_user("initdb")
+            .args(["--no-sync", "--auth=trust", "--username=moldau", "--encoding=UTF8", "-D"])
+            .arg(&data)
+            .output()
+            .expect("PostgreSQL is installed");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let process = Self::run(&data);
+        let server = Self { directory, process: Mutex::new(process), databases: 0.into() };
+        server.await_ready();
+        server
+    }
+
+    /// Ends the server at once, as a crash does, and starts it again.
+    pub(crate) fn crash(&self) {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        stop(&mut process);
+        *process = Self::run(&self.data());
+        drop(process);
+        self.await_ready();
+    }
+
+    /// How to connect to a database of the caller's own, with the schema.
+    pub(crate) async fn database(&self) -> Settings {
+        let name = format!("moldau_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        let made = self.psql(&format!("create database {name}"));
+        assert!(made, "a database cannot be made");
+        let settings = Settings {
+            connection: format!("host={} user=moldau dbname={name}", self.data().display()),
+            connections_max: 8,
+            timeout: Duration::from_secs(20),
+        };
+        Postgres::migrate(&settings).await.unwrap();
+        settings
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    fn psql(&self, statement: &str) -> bool {
+        let mut command = Command::new(program("psql"));
+        command.args(["-q", "-X", "-U", "moldau", "-d", "postgres", "-c", statement, "-h"]);
+        command.arg(self.data()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().unwrap().success()
+    }
+
+    fn run(data: &Path) -> Child {
+        as_user("postgres")
+            .arg("-D")
+            .arg(data)
+            // Only a socket in the directory; a crash of the machine is not tested.
+            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-k"])
+            .arg(data)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    fn await_ready(&self) {
+        let started = Instant::now();
+        while !self.psql("select 1") {
+            assert!(started.elapsed() < Duration::from_secs(60), "the server does not start");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        stop(&mut self.process.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Without a checkpoint; the server ends its own processes.
+fn stop(process: &mut Child) {
+    kill_process(Pid::from_child(process), Signal::QUIT).unwrap();
+    process.wait().unwrap();
+}
+
+fn as_user(name: &str) -> Command {
+    let program = program(name);
+    if !geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    let id = NOBODY.to_string();
+    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
+    command
+}
+
+/// Debian keeps the programs of each version apart.
+fn program(name: &str) -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = versions
+        .map(|version| version.path().join("bin").join(name))
+        .filter(|path| path.exists())
+        .collect();
+    found.sort();
+    found.pop().unwrap_or_else(|| name.into())
+}
+
+const NOBODY: u32 = 65_534;

@@ -1,0 +1,178 @@
+//! PostgreSQL and the sequencer in memory give the same answers to any requests.
+
+use moldau_cluster::{
+    BatchEntry, Commit, Find, LogId, Memory, ObjectKey, Postgres, ProducerBatch, Retention,
+    Sequencer, Swap, Topic,
+};
+use uuid::Uuid;
+
+use crate::postgres_server;
+
+#[tokio::test]
+async fn random_requests_get_the_same_answers_from_both() {
+    let server = postgres_server::shared();
+    for seed in 0..LIVES {
+        let postgres = Postgres::connect(&server.database().await).await.unwrap();
+        let mut life = Life { random: fastrand::Rng::with_seed(seed), topics: vec![], commits: vec![], swaps: vec![] };
+        let memory = Memory::default();
+        for step in 0..REQUESTS {
+            let request = if step < TOPICS { life.topic() } else { life.request(&memory).await };
+            let (ours, theirs) = (answer(&memory, &request).await, answer(&postgres, &request).await);
+            assert_eq!(ours, theirs, "seed {seed}, request {step}: {request:?}");
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Request {
+    Commit(Commit),
+    Find(Vec<Find>),
+    FindTime(LogId, i64),
+    Trim(LogId, i64),
+    Retain(LogId, Retention),
+    Sweep,
+    Swap(Swap),
+    Condemn(Vec<ObjectKey>),
+    Forget(Vec<ObjectKey>),
+    CreateTopic(Topic),
+    DeleteTopic(Uuid),
+    MoveLogs(Vec<LogId>, i32),
+}
+
+/// The answer, and all that can be seen after a change.
+async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
+    match request {
+        Request::Commit(commit) => format!("{:?}", sequencer.commit(commit).await),
+        Request::Find(wanted) => format!("{:?}", sequencer.find(wanted).await),
+        Request::FindTime(log, time) => format!("{:?}", sequencer.find_time(*log, *time).await),
+        Request::Trim(log, before) => format!("{:?}", sequencer.trim(*log, *before).await),
+        Request::Retain(log, keep) => format!("{:?}", sequencer.retain(*log, *keep).await),
+        Request::Sweep => {
+            while sequencer.sweep(3).await.unwrap() {}
+            format!("{:?} {:?}", sequencer.dead(1_000).await, sequencer.topics().await)
+        }
+        Request::Swap(swap) => format!("{:?}", sequencer.swap(swap).await),
+        Request::Condemn(keys) => format!("{:?}", sequencer.condemn(keys).await),
+        Request::Forget(keys) => format!("{:?}", sequencer.forget(keys).await),
+        Request::CreateTopic(topic) => format!("{:?}", sequencer.create_topic(topic).await),
+        Request::DeleteTopic(id) => format!("{:?}", sequencer.delete_topic(*id).await),
+        Request::MoveLogs(logs, to) => format!("{:?}", sequencer.move_logs(logs, *to).await),
+    }
+}
+
+struct Life {
+    random: fastrand::Rng,
+    topics: Vec<Uuid>,
+    commits: Vec<Commit>,
+    swaps: Vec<Swap>,
+}
+
+impl Life {
+    async fn request(&mut self, memory: &Memory) -> Request {
+        match self.random.u32(..100) {
+            0..45 => Request::Commit(self.commit()),
+            45..60 => Request::Find((0..3).map(|_| self.find()).collect()),
+            60..65 => Request::FindTime(self.log(), self.random.i64(..60)),
+            65..70 => Request::Trim(self.log(), self.random.i64(-1..40)),
+            70..74 => {
+                let before_timestamp = self.random.bool().then(|| self.random.i64(..60));
+                let bytes = self.random.bool().then(|| self.random.i64(..2_000));
+                Request::Retain(self.log(), Retention { before_timestamp, bytes })
+            }
+            74..80 => Request::Sweep,
+            80..87 => Request::Swap(self.swap(memory).await),
+            87..90 => Request::Condemn(vec![self.key(), self.key(), ObjectKey(self.id())]),
+            90..93 => Request::Forget(vec![self.key()]),
+            93..96 => self.topic(),
+            96 => Request::DeleteTopic(self.log().topic),
+            _ => Request::MoveLogs(vec![self.log(), self.log()], self.random.i32(..3)),
+        }
+    }
+
+    fn topic(&mut self) -> Request {
+        let (id, name) = (self.id(), format!("topic {}", self.random.u32(..TOPICS)));
+        self.topics.push(id);
+        Request::CreateTopic(Topic { id, name, partitions: self.random.i32(1..4) })
+    }
+
+    fn commit(&mut self) -> Commit {
+        if !self.commits.is_empty() && self.random.u32(..6) == 0 {
+            return self.commits[self.random.usize(..self.commits.len())].clone();
+        }
+        let mut position = 0;
+        let count = self.random.usize(1..8);
+        let mut log = self.log();
+        let batches = (0..count).map(|_| {
+            if self.random.bool() {
+                log = self.log();
+            }
+            let entry = self.batch(log, position);
+            position += i64::from(entry.size) + self.random.i64(..2);
+            entry
+        });
+        let batches = batches.collect();
+        let commit = Commit { key: ObjectKey(self.id()), batches };
+        self.commits.push(commit.clone());
+        commit
+    }
+
+    fn batch(&mut self, log: LogId, position: i64) -> BatchEntry {
+        let offsets_count = self.random.i32(1..4);
+        let first_sequence = self.random.i32(..6);
+        BatchEntry {
+            log,
+            leader_epoch: if self.random.u32(..8) == 0 { self.random.i32(..3) } else { -1 },
+            position,
+            size: self.random.i32(61..200),
+            offsets_count,
+            max_timestamp: self.random.i64(-1..60),
+            producer: self.random.bool().then(|| ProducerBatch {
+                id: self.random.i64(..2),
+                epoch: i16::from(self.random.u32(..10) == 0),
+                first_sequence,
+                last_sequence: first_sequence + offsets_count - 1,
+            }),
+        }
+    }
+
+    /// Joins what stands in one log, as far as it is still there later.
+    async fn swap(&mut self, memory: &Memory) -> Swap {
+        if !self.swaps.is_empty() && self.random.u32(..4) == 0 {
+            return self.swaps[self.random.usize(..self.swaps.len())].clone();
+        }
+        let find = self.find();
+        let found = memory.find(&[find]).await.unwrap().remove(0);
+        let extents = found.map(|found| found.extents).unwrap_or_default();
+        let target = extents.first().zip(extents.last()).map(|(first, last)| {
+            (find.log, moldau_cluster::Extent { base_offset: first.base_offset, ..*last })
+        });
+        let sources = extents.iter().map(|extent| (find.log, *extent)).collect();
+        let key = if self.random.u32(..9) == 0 { self.key() } else { ObjectKey(self.id()) };
+        let swap = Swap { key, sources, targets: target.into_iter().collect() };
+        self.swaps.push(swap.clone());
+        swap
+    }
+
+    fn find(&mut self) -> Find {
+        let (log, offset) = (self.log(), self.random.i64(-1..40));
+        Find { log, offset, extents_max: self.random.i64(1..6) }
+    }
+
+    fn log(&mut self) -> LogId {
+        let topic = self.topics[self.random.usize(..self.topics.len())];
+        LogId { topic, partition: self.random.i32(-1..4) }
+    }
+
+    fn key(&mut self) -> ObjectKey {
+        let used = self.commits.get(self.random.usize(..self.commits.len().max(1)));
+        used.map_or(ObjectKey(Uuid::from_u128(1)), |commit| commit.key)
+    }
+
+    fn id(&mut self) -> Uuid {
+        Uuid::from_u128(self.random.u128(..))
+    }
+}
+
+const TOPICS: u32 = 3;
+const LIVES: u64 = 8;
+const REQUESTS: u32 = 250;

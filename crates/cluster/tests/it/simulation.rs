@@ -1,0 +1,257 @@
+//! Random lives of a cluster, from printed seeds.
+//!
+//! Producers send through two brokers, and send again what was not answered, perhaps through the
+//! other. Readers, a compactor and two collectors run meanwhile. Requests to the store and to the
+//! sequencer are lost, answered late, or take effect after they were given up. No offset ever changes
+//! its record. Then everything calms down: each acknowledged record is there once, at its offset, and
+//! the store holds only what can be read.
+//!
+//! `MOLDAU_SIMULATION_SEED` runs one seed, or as many from it on as `MOLDAU_SIMULATION_COUNT` says.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use moldau_cluster::object::ObjectBuilder;
+use moldau_cluster::{
+    Error, Extent, Find, LogId, Memory, ObjectKey, Outcome, Reader, ReaderOptions, Sequencer, Store,
+    Swap, Topic, Writer, WriterOptions, garbage,
+};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use crate::batches::{batch, records};
+use crate::faults::{FaultySequencer, FaultyStore, Faults};
+
+#[test]
+fn random_lives_of_a_cluster_lose_no_acknowledged_record() {
+    for seed in seeds() {
+        let life = catch_unwind(AssertUnwindSafe(|| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+            runtime.block_on(async { Life::start(seed).await.run().await });
+        }));
+        assert!(life.is_ok(), "failed with MOLDAU_SIMULATION_SEED={seed}");
+    }
+}
+
+struct Life {
+    seed: u64,
+    faults: Faults,
+    memory: Memory,
+    store: Arc<FaultyStore>,
+    sequencer: Arc<FaultySequencer>,
+    writers: Arc<[Writer; 2]>,
+    /// Offset of each acknowledged record.
+    acknowledged: Arc<Mutex<BTreeMap<(LogId, String), i64>>>,
+}
+
+impl Life {
+    /// Must be called within the runtime.
+    async fn start(seed: u64) -> Self {
+        let faults = Faults::new(seed);
+        let memory = Memory::default();
+        let store = Arc::new(FaultyStore::new(faults.clone()));
+        let sequencer = Arc::new(FaultySequencer::new(faults.clone(), memory.clone()));
+        let topic = Topic { id: Uuid::nil(), name: "topic".into(), partitions: LOGS };
+        memory.create_topic(&topic).await.unwrap();
+        let options = WriterOptions {
+            object_bytes: 600,
+            objects_in_flight: 3,
+            timeout: Duration::from_secs(10),
+            ..WriterOptions::default()
+        };
+        let writer = || Writer::start(sequencer.clone(), store.clone(), options).unwrap();
+        let writers = Arc::new([writer(), writer()]);
+        let acknowledged = Arc::default();
+        Self { seed, faults, memory, store, sequencer, writers, acknowledged }
+    }
+
+    async fn run(self) {
+        let producers: Vec<_> = (0..PRODUCERS).map(|id| self.producer(id)).collect();
+        let others = [self.reader(), self.compactor(), self.collector(), self.collector()];
+        for producer in producers {
+            producer.await.unwrap();
+        }
+        self.faults.end();
+        for other in &others {
+            other.abort();
+        }
+        for other in others {
+            // Cancelled, unless it found something wrong.
+            assert!(other.await.is_err_and(|error| error.is_cancelled()), "a task failed");
+        }
+        // What is late comes now.
+        sleep(Duration::from_secs(60)).await;
+        self.verify().await;
+    }
+
+    fn producer(&self, id: i64) -> JoinHandle<()> {
+        let (writers, acknowledged) = (self.writers.clone(), self.acknowledged.clone());
+        let mut random = fastrand::Rng::with_seed(self.seed ^ (id.cast_unsigned() << 32));
+        tokio::spawn(async move {
+            let log = log(random.i32(..LOGS));
+            let mut sequence = 0;
+            for _ in 0..BATCHES {
+                let sent = batch(log, id, sequence, random.i32(1..4));
+                let base_offset = loop {
+                    let answer = match writers[random.usize(..2)].append(vec![sent.clone()]) {
+                        Ok(pending) => pending.outcomes().await,
+                        Err(error) => Err(error),
+                    };
+                    match answer.as_deref() {
+                        Ok([Outcome::Appended { base_offset, .. } | Outcome::Duplicate { base_offset, .. }]) => {
+                            break *base_offset;
+                        }
+                        Err(error) if error.is_retriable() => {}
+                        other => panic!("{other:?}"),
+                    }
+                };
+                for (offset, value) in (base_offset..).zip(sequence..sequence + sent.offsets_count) {
+                    let value = format!("{id} {value}");
+                    acknowledged.lock().unwrap().insert((log, value), offset);
+                }
+                sequence += sent.offsets_count;
+                sleep(Duration::from_millis(random.u64(..2_000))).await;
+            }
+        })
+    }
+
+    /// Reads everything again and again.
+    fn reader(&self) -> JoinHandle<()> {
+        let options = ReaderOptions { cache_bytes: 4_000, block_bytes: 256, ..ReaderOptions::default() };
+        let reader = Reader::new(self.sequencer.clone(), self.store.clone(), options);
+        tokio::spawn(async move {
+            let mut seen: BTreeMap<(i32, i64), String> = BTreeMap::new();
+            loop {
+                for partition in 0..LOGS {
+                    let read = read_all(&reader, log(partition)).await;
+                    for (offset, value) in read.unwrap_or_default() {
+                        let before = seen.insert((partition, offset), value.clone());
+                        assert!(before.is_none_or(|before| before == value), "{offset} changed");
+                    }
+                }
+                sleep(Duration::from_millis(500)).await;
+            }
+        })
+    }
+
+    /// Writes some extents of a log anew, with their offsets.
+    fn compactor(&self) -> JoinHandle<()> {
+        let (sequencer, store) = (self.sequencer.clone(), self.store.clone());
+        let reader = Reader::new(sequencer.clone(), store.clone(), ReaderOptions::default());
+        let mut random = fastrand::Rng::with_seed(self.seed + 1);
+        tokio::spawn(async move {
+            loop {
+                sleep(Duration::from_millis(random.u64(..5_000))).await;
+                let log = log(random.i32(..LOGS));
+                let find = Find { log, offset: random.i64(..5), extents_max: random.i64(1..5) };
+                let Ok(found) = sequencer.find(&[find]).await else { continue };
+                let extents = found.into_iter().flatten().next().unwrap().extents;
+                let (Some(first), Some(last)) = (extents.first(), extents.last()) else { continue };
+                let Ok(read) = reader.read(log, first.base_offset, usize::MAX).await else { continue };
+                let bytes: Vec<u8> = read.batches.concat();
+                let whole = moldau_records::iter_batches(&bytes).flatten();
+                let kept: usize = whole
+                    .take_while(|batch| batch.last_offset() <= last.last_offset)
+                    .map(|batch| batch.bytes().len())
+                    .sum();
+                let mut builder = ObjectBuilder::default();
+                builder.push(log, bytes[..kept].to_vec().into());
+                let (object, positions) = builder.finish();
+                let target = Extent {
+                    base_offset: first.base_offset,
+                    position: positions[0],
+                    size: i32::try_from(kept).unwrap(),
+                    ..*last
+                };
+                let key = ObjectKey::fresh();
+                let sources = extents.iter().map(|extent| (log, *extent)).collect();
+                let swap = Swap { key, sources, targets: vec![(log, target)] };
+                while let Err(error) = store.put(key, object.clone()).await
+                    && error != Error::ObjectExists(key)
+                {}
+                while let Err(error) = sequencer.swap(&swap).await
+                    && error.is_retriable()
+                {}
+            }
+        })
+    }
+
+    fn collector(&self) -> JoinHandle<()> {
+        let (sequencer, store) = (self.sequencer.clone(), self.store.clone());
+        tokio::spawn(async move {
+            loop {
+                // What fails is tried in the next round.
+                drop(garbage::collect(&*sequencer, &*store).await);
+                drop(garbage::collect_orphans(&*sequencer, &*store, None, Duration::ZERO).await);
+                sleep(Duration::from_secs(7)).await;
+            }
+        })
+    }
+
+    async fn verify(&self) {
+        let reader = Reader::new(self.sequencer.clone(), self.store.clone(), ReaderOptions::default());
+        let mut offsets = BTreeMap::new();
+        for partition in 0..LOGS {
+            let log = log(partition);
+            for (i, (offset, value)) in (0..).zip(read_all(&reader, log).await.unwrap()) {
+                assert_eq!(offset, i, "offsets have no gap");
+                assert_eq!(offsets.insert((log, value), offset), None, "a record is there twice");
+            }
+        }
+        for (record, offset) in &*self.acknowledged.lock().unwrap() {
+            assert_eq!(offsets.get(record), Some(offset), "{record:?}");
+        }
+        garbage::collect(&*self.sequencer, &*self.store).await.unwrap();
+        garbage::collect_orphans(&*self.sequencer, &*self.store, None, Duration::ZERO).await.unwrap();
+        let mut live = Vec::new();
+        for partition in 0..LOGS {
+            let find = Find { log: log(partition), offset: 0, extents_max: 1_000 };
+            let found = self.memory.find(&[find]).await.unwrap().remove(0).unwrap();
+            live.extend(found.extents.into_iter().map(|extent| extent.object));
+        }
+        live.sort();
+        live.dedup();
+        let kept: Vec<ObjectKey> = self.store.objects.lock().unwrap().keys().copied().collect();
+        assert_eq!(kept, live, "the store holds what can be read");
+    }
+}
+
+async fn read_all(
+    reader: &Reader<FaultySequencer, FaultyStore>,
+    log: LogId,
+) -> Result<Vec<(i64, String)>, Error> {
+    let mut all: Vec<(i64, String)> = Vec::new();
+    loop {
+        let next = all.last().map_or(0, |(offset, _)| offset + 1);
+        match reader.read(log, next, 300).await {
+            Ok(read) if read.batches.is_empty() => return Ok(all),
+            Ok(read) => all.extend(records(&read.batches)),
+            Err(error) => {
+                assert!(error.is_retriable(), "{error}");
+                return Err(error);
+            }
+        }
+    }
+}
+
+fn log(partition: i32) -> LogId {
+    LogId { topic: Uuid::nil(), partition }
+}
+
+fn seeds() -> Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let from = number("MOLDAU_SIMULATION_SEED");
+    let count = number("MOLDAU_SIMULATION_COUNT").unwrap_or(if from.is_some() { 1 } else { LIVES });
+    let from = from.unwrap_or(0);
+    from..from + count
+}
+
+const LIVES: u64 = 100;
+const LOGS: i32 = 2;
+const PRODUCERS: i64 = 4;
+const BATCHES: u32 = 8;
