@@ -25,6 +25,8 @@ pub(crate) enum Subject {
     StreamsGroups,
     /// Schedulers and ledgers of a consumer app.
     ConsumerApps,
+    /// Brokers on an object store that loses answers.
+    Cluster,
 }
 
 /// Which seeds, and for how long.
@@ -86,6 +88,7 @@ impl Subject {
             | Self::SharePartitions
             | Self::StreamsGroups => ("moldau-coordinator", ["--test", "it"].as_slice()),
             Self::ConsumerApps => ("moldau-consumer", ["--lib"].as_slice()),
+            Self::Cluster => ("moldau-cluster", ["--test", "it"].as_slice()),
         };
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(workspace::root());
@@ -101,6 +104,7 @@ impl Subject {
             Self::ShareGroups => "random_lives_keep_the_promises_of_share_groups",
             Self::StreamsGroups => "random_lives_keep_the_promises_of_streams_groups",
             Self::ConsumerApps => "random_lives_handle_every_record_in_order",
+            Self::Cluster => "random_lives_of_a_cluster_lose_no_acknowledged_record",
             Self::SharePartitions => "random_consumers_share_a_partition_without_losing_records",
         }
     }

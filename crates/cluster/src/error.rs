@@ -70,4 +70,3 @@ impl Error {
         matches!(self, Self::SequencerAway(_) | Self::StoreAway(_) | Self::QueueFull)
     }
 }
-

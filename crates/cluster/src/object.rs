@@ -105,7 +105,8 @@ impl ObjectBuilder {
 /// # Errors
 /// If the bytes are not an object, or not all of it.
 pub fn runs(bytes: &[u8]) -> Result<Vec<Run>, Damage> {
-    let (header, rest) = bytes.split_at_checked(HEADER_LEN).ok_or(Damage("shorter than a header"))?;
+    let (header, rest) =
+        bytes.split_at_checked(HEADER_LEN).ok_or(Damage("shorter than a header"))?;
     let word = |at: usize| -> Option<u32> {
         Some(u32::from_be_bytes(header.get(at..at + 4)?.try_into().ok()?))
     };
@@ -117,7 +118,8 @@ pub fn runs(bytes: &[u8]) -> Result<Vec<Run>, Damage> {
     }
     let count = word(12).and_then(|count| usize::try_from(count).ok());
     let index_len = count.and_then(|count| count.checked_mul(RUN_LEN));
-    let index = index_len.and_then(|len| rest.get(..len)).ok_or(Damage("shorter than its index"))?;
+    let index =
+        index_len.and_then(|len| rest.get(..len)).ok_or(Damage("shorter than its index"))?;
     let covered = bytes.get(CRC_END..HEADER_LEN + index.len()).unwrap_or_default();
     if word(CRC_START) != Some(moldau_records::crc32c(covered)) {
         return Err(Damage("wrong checksum of the index"));
@@ -167,7 +169,8 @@ pub fn batches(bytes: &[u8], extent: &Extent) -> Result<Bytes, Damage> {
         at += len;
     }
     let is_whole = batches.remainder().is_empty();
-    let ends = if extent.sorted { next <= extent.last_offset + 1 } else { next == extent.last_offset + 1 };
+    let ends =
+        if extent.sorted { next <= extent.last_offset + 1 } else { next == extent.last_offset + 1 };
     if !is_whole || !ends {
         return Err(Damage("other batches than those of the extent"));
     }

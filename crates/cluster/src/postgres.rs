@@ -5,20 +5,21 @@ mod arrays;
 mod link;
 mod schema;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::Pool;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use crate::Error;
 use crate::sequencer::{
     Answer, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, Refusal, Retention, Sequencer,
     Swap, Topic,
 };
-use crate::Error;
 
 use self::arrays::{BatchArrays, ExtentArrays, LogArrays};
+use self::link::Pool;
 
 /// Where the database is.
 #[derive(Clone)]
@@ -34,8 +35,7 @@ pub struct Settings {
 /// A sequencer in PostgreSQL.
 #[derive(Clone)]
 pub struct Postgres {
-    pool: Pool,
-    timeout: Duration,
+    pool: Arc<Pool>,
 }
 
 impl Postgres {
@@ -44,7 +44,7 @@ impl Postgres {
     /// # Errors
     /// [`Error::Settings`], [`Error::SequencerAway`], [`Error::SchemaVersion`] of a newer program.
     pub async fn migrate(settings: &Settings) -> Answer<()> {
-        schema::migrate(&link::pool(settings)?).await
+        schema::migrate(&Pool::new(settings)?).await
     }
 
     /// Connects to a database that has the schema.
@@ -52,16 +52,16 @@ impl Postgres {
     /// # Errors
     /// [`Error::Settings`], [`Error::SequencerAway`], [`Error::SchemaVersion`].
     pub async fn connect(settings: &Settings) -> Answer<Self> {
-        let pool = link::pool(settings)?;
+        let pool = Pool::new(settings)?;
         schema::check(&pool).await?;
-        Ok(Self { pool, timeout: settings.timeout })
+        Ok(Self { pool: Arc::new(pool) })
     }
 
-    async fn query(&self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Answer<Vec<Row>> {
-        link::query(&self.pool, self.timeout, text, values).await
+    async fn query(&self, text: &'static str, values: &[&(dyn ToSql + Sync)]) -> Answer<Vec<Row>> {
+        self.pool.query(text, values).await
     }
 
-    async fn one<T>(&self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Answer<T>
+    async fn one<T>(&self, text: &'static str, values: &[&(dyn ToSql + Sync)]) -> Answer<T>
     where
         T: for<'a> tokio_postgres::types::FromSql<'a>,
     {
@@ -104,8 +104,7 @@ impl Sequencer for Postgres {
         let logs = LogArrays::of(wanted.iter().map(|find| find.log));
         let offsets: Vec<i64> = wanted.iter().map(|find| find.offset).collect();
         let most: Vec<i64> = wanted.iter().map(|find| find.extents_max).collect();
-        let rows =
-            self.query(FIND, &[&logs.topics, &logs.partitions, &offsets, &most]).await?;
+        let rows = self.query(FIND, &[&logs.topics, &logs.partitions, &offsets, &most]).await?;
         let mut found: Vec<Option<Found>> = wanted.iter().map(|_| None).collect();
         for row in &rows {
             let i: i64 = value(row, 0)?;

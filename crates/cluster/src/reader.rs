@@ -8,10 +8,10 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Semaphore;
 
+use crate::Error;
 use crate::object;
 use crate::sequencer::{Answer, Extent, Find, LogId, ObjectKey, Sequencer};
 use crate::store::Store;
-use crate::Error;
 
 use self::cache::Cache;
 
@@ -30,7 +30,12 @@ pub struct ReaderOptions {
 
 impl Default for ReaderOptions {
     fn default() -> Self {
-        Self { cache_bytes: 512 << 20, block_bytes: 16 << 20, tail_reads_max: 64, cold_reads_max: 8 }
+        Self {
+            cache_bytes: 512 << 20,
+            block_bytes: 16 << 20,
+            tail_reads_max: 64,
+            cold_reads_max: 8,
+        }
     }
 }
 
@@ -140,8 +145,9 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
         let mut at = wanted.start;
         while at < wanted.end {
             let first = at / self.block_bytes * self.block_bytes;
-            let block =
-                self.range(key, first..first.saturating_add(self.block_bytes), &self.tail_reads).await?;
+            let block = self
+                .range(key, first..first.saturating_add(self.block_bytes), &self.tail_reads)
+                .await?;
             let within = |offset: u64| usize::try_from(offset - first).unwrap_or(usize::MAX);
             let until = within(wanted.end).min(block.len());
             if within(at) >= until {

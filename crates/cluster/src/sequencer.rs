@@ -267,9 +267,5 @@ pub trait Sequencer: Send + Sync + 'static {
     fn topics(&self) -> impl Future<Output = Answer<Vec<Topic>>> + Send;
 
     /// Moves logs to a leader, each with a greater epoch. Returns how many exist.
-    fn move_logs(
-        &self,
-        logs: &[LogId],
-        leader: i32,
-    ) -> impl Future<Output = Answer<i32>> + Send;
+    fn move_logs(&self, logs: &[LogId], leader: i32) -> impl Future<Output = Answer<i32>> + Send;
 }

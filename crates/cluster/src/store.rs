@@ -14,8 +14,8 @@ use object_store::{
 };
 use uuid::Uuid;
 
-use crate::sequencer::{Answer, ObjectKey};
 use crate::Error;
+use crate::sequencer::{Answer, ObjectKey};
 
 /// Holds objects, each written once. Any request fails with [`Error::StoreAway`] if there is no
 /// answer; it may take effect at any later time.
@@ -30,11 +30,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::ObjectMissing`].
-    fn get(
-        &self,
-        key: ObjectKey,
-        range: Range<u64>,
-    ) -> impl Future<Output = Answer<Bytes>> + Send;
+    fn get(&self, key: ObjectKey, range: Range<u64>) -> impl Future<Output = Answer<Bytes>> + Send;
 
     /// Deletes objects, whether they exist or not.
     fn delete(&self, keys: &[ObjectKey]) -> impl Future<Output = Answer<()>> + Send;
@@ -79,8 +75,7 @@ impl Bucket {
     pub fn open(settings: &BucketSettings) -> Answer<Self> {
         let is_plain =
             settings.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let client =
-            ClientOptions::new().with_timeout(settings.timeout).with_allow_http(is_plain);
+        let client = ClientOptions::new().with_timeout(settings.timeout).with_allow_http(is_plain);
         // Whoever asks decides what is asked again.
         let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()

@@ -14,10 +14,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
+use crate::Error;
 use crate::object::ObjectBuilder;
 use crate::sequencer::{Answer, BatchEntry, LogId, Outcome, ProducerBatch, Sequencer};
 use crate::store::Store;
-use crate::Error;
 
 use self::commits::{Sealed, Uploaded};
 
@@ -117,7 +117,9 @@ impl Writer {
             return Err(Error::Settings("the time to collect is 10 ms to 1 s".into()));
         }
         if options.objects_in_flight == 0 || options.object_bytes > OBJECT_BYTES_MAX {
-            return Err(Error::Settings("objects need a size up to 256 MiB, and one in flight".into()));
+            return Err(Error::Settings(
+                "objects need a size up to 256 MiB, and one in flight".into(),
+            ));
         }
         let (appends, queue) = mpsc::channel(APPENDS_MAX);
         let (sealed, order) = mpsc::channel(options.objects_in_flight);

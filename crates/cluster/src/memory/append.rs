@@ -110,11 +110,7 @@ impl Producer {
             }
             self.marks.last().map_or(0, |mark| mark.last_sequence.checked_add(1).unwrap_or(0))
         };
-        if sent.first_sequence == next {
-            Ok(None)
-        } else {
-            Err(Refusal::OutOfOrderSequenceNumber)
-        }
+        if sent.first_sequence == next { Ok(None) } else { Err(Refusal::OutOfOrderSequenceNumber) }
     }
 
     fn record(&mut self, sent: ProducerBatch, base_offset: i64) {

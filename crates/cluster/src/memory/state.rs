@@ -128,7 +128,8 @@ impl State {
             let is_deleted = self.deleted.contains(&id.topic);
             let end = if is_deleted { i64::MAX } else { log.start_offset };
             let room = extents_max.saturating_sub(released.len());
-            let gone: Vec<i64> = log.extents.range(..end).map(|(last, _)| *last).take(room).collect();
+            let gone: Vec<i64> =
+                log.extents.range(..end).map(|(last, _)| *last).take(room).collect();
             for last in gone {
                 released.extend(log.extents.remove(&last).map(|placed| placed.extent.object));
             }
@@ -162,7 +163,9 @@ impl State {
                 .is_some_and(|placed| placed.extent.object == extent.object)
         };
         let covers = |(id, extent): &(LogId, Extent)| {
-            swap.sources.iter().any(|(log, from)| log == id && from.last_offset == extent.last_offset)
+            swap.sources
+                .iter()
+                .any(|(log, from)| log == id && from.last_offset == extent.last_offset)
         };
         if !swap.sources.iter().all(is_there) || !swap.targets.iter().all(covers) {
             return Err(Error::SourcesChanged);

@@ -1,57 +1,95 @@
 //! Connections, and what their errors mean.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{NoTls, Row};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 
 use crate::{Answer, Error, ObjectKey};
 
 use super::Settings;
 
-pub(super) fn pool(settings: &Settings) -> Answer<Pool> {
-    let config: tokio_postgres::Config = settings
-        .connection
-        .parse()
+/// Connections that are kept between requests.
+pub(super) struct Pool {
+    config: Config,
+    timeout: Duration,
+    /// One permit per connection.
+    room: Semaphore,
+    /// Guards the list of connections without a request.
+    idle: Mutex<Vec<Connection>>,
+}
+
+/// A connection with the statements that it has prepared.
+pub(super) struct Connection {
+    pub(super) client: Client,
+    statements: HashMap<&'static str, Statement>,
+}
+
+impl Pool {
+    pub(super) fn new(settings: &Settings) -> Answer<Self> {
         // The text may hold a password, so it is not shown.
-        .map_err(|_| Error::Settings("the address of the database is malformed".into()))?;
-    let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    Pool::builder(Manager::from_config(config, NoTls, manager))
-        .max_size(settings.connections_max)
-        .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(settings.timeout))
-        .create_timeout(Some(settings.timeout))
-        .build()
-        .map_err(|error| Error::Settings(error.to_string()))
-}
-
-pub(super) async fn client(pool: &Pool) -> Answer<Object> {
-    pool.get().await.map_err(|error| Error::SequencerAway(error.to_string()))
-}
-
-/// Runs one prepared statement. A connection without an answer in time is closed, so that nothing
-/// of it comes later than what follows.
-pub(super) async fn query(
-    pool: &Pool,
-    limit: Duration,
-    text: &str,
-    values: &[&(dyn ToSql + Sync)],
-) -> Answer<Vec<Row>> {
-    let client = client(pool).await?;
-    let answer = timeout(limit, async {
-        let statement = client.prepare_cached(text).await?;
-        client.query(&statement, values).await
-    });
-    match answer.await {
-        Ok(Ok(rows)) => Ok(rows),
-        Ok(Err(error)) => Err(meaning(&error)),
-        Err(_) => {
-            drop(Object::take(client));
-            Err(Error::SequencerAway("the time is over".into()))
-        }
+        let malformed = |_| Error::Settings("the address of the database is malformed".into());
+        let config = settings.connection.parse().map_err(malformed)?;
+        let room = Semaphore::new(settings.connections_max.clamp(1, Semaphore::MAX_PERMITS));
+        Ok(Self { config, timeout: settings.timeout, room, idle: Mutex::default() })
     }
+
+    /// A connection of the caller's own.
+    pub(super) async fn connect(&self) -> Answer<Connection> {
+        let connected =
+            timeout(self.timeout, self.config.connect(NoTls)).await.map_err(|_| late())?;
+        let (client, traffic) = connected.map_err(|error| meaning(&error))?;
+        // Ends with the client, or with an error that the next request finds as well.
+        tokio::spawn(async move { drop(traffic.await) });
+        Ok(Connection { client, statements: HashMap::new() })
+    }
+
+    /// Runs one prepared statement. A connection without an answer is closed.
+    pub(super) async fn query(
+        &self,
+        text: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Answer<Vec<Row>> {
+        let room = timeout(self.timeout, self.room.acquire()).await.map_err(|_| late())?;
+        let _room = room.map_err(|_| late())?;
+        let mut connection = match self.kept() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        let answer = timeout(self.timeout, connection.query(text, values)).await;
+        let answer = answer.map_err(|_| late())?;
+        if !connection.client.is_closed() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        }
+        answer.map_err(|error| meaning(&error))
+    }
+
+    fn kept(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        std::iter::from_fn(|| idle.pop()).find(|connection| !connection.client.is_closed())
+    }
+}
+
+impl Connection {
+    async fn query(
+        &mut self,
+        text: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+        if !self.statements.contains_key(text) {
+            let statement = self.client.prepare(text).await?;
+            self.statements.insert(text, statement);
+        }
+        self.client.query(&self.statements[text], values).await
+    }
+}
+
+fn late() -> Error {
+    Error::SequencerAway("the time is over".into())
 }
 
 /// An error of the database. Whatever is not surely without effect counts as no answer.
@@ -83,7 +121,11 @@ impl Error {
 
     /// With the offset that was asked for.
     pub(super) fn of_offset(self, offset: i64) -> Self {
-        if matches!(self, Self::OffsetOutOfRange(_)) { Self::OffsetOutOfRange(offset) } else { self }
+        if matches!(self, Self::OffsetOutOfRange(_)) {
+            Self::OffsetOutOfRange(offset)
+        } else {
+            self
+        }
     }
 
     /// With the name that was asked for.

@@ -1,17 +1,15 @@
 //! Versions of the schema.
 
-use deadpool_postgres::Pool;
-
 use crate::{Answer, Error};
 
-use super::link;
+use super::link::{self, Pool};
 
 /// Statements that lead from each version to the next. What was released is never edited.
 const MIGRATIONS: &[&str] = &[include_str!("0001_logs.sql")];
 
 /// Applies what is missing, each step in a transaction. Two programs do not migrate at a time.
 pub(super) async fn migrate(pool: &Pool) -> Answer<()> {
-    let mut client = link::client(pool).await?;
+    let mut client = pool.connect().await?.client;
     let told = |error: tokio_postgres::Error| link::meaning(&error);
     loop {
         let transaction = client.transaction().await.map_err(told)?;
@@ -32,7 +30,7 @@ pub(super) async fn migrate(pool: &Pool) -> Answer<()> {
 /// Whether this program can work with the schema. A newer one fits: migrations keep what the
 /// version before uses.
 pub(super) async fn check(pool: &Pool) -> Answer<()> {
-    let client = link::client(pool).await?;
+    let client = pool.connect().await?.client;
     let row = client.query_one("select to_regclass('moldau.schema_versions') is null", &[]);
     let is_absent: bool = row.await.map_err(|error| link::meaning(&error))?.get(0);
     let found = if is_absent {

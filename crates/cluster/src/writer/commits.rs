@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::Error;
 use crate::sequencer::{Answer, BatchEntry, Commit, ObjectKey, Outcome, Sequencer};
 use crate::store::Store;
-use crate::Error;
 
 use super::Waiter;
 
@@ -50,7 +50,9 @@ pub(super) async fn run<Q: Sequencer, S: Store>(
         // Time for the commit itself, even if the upload took all of it.
         let deadline = deadline.max(Instant::now() + timeout / 4);
         let outcomes = match key {
-            Ok(key) => commit(&*sequencer, &*store, Commit { key, batches }, object, deadline).await,
+            Ok(key) => {
+                commit(&*sequencer, &*store, Commit { key, batches }, object, deadline).await
+            }
             Err(error) => Err(error),
         };
         answer(outcomes, waiters);

@@ -3,6 +3,7 @@
 mod batches;
 mod faults;
 mod model;
+mod objects;
 mod postgres_server;
 mod rules;
 mod same_answers;

@@ -185,7 +185,10 @@ impl Model for Cluster {
             Property::always("no offset is given twice", |cluster: &Self, world: &World| {
                 let offsets = world.offsets();
                 let is_same = offsets.len() == 2 && offsets[0] == offsets[1];
-                let ends = world.extents().windows(2).all(|pair| pair[0].last_offset < pair[1].base_offset);
+                let ends = world
+                    .extents()
+                    .windows(2)
+                    .all(|pair| pair[0].last_offset < pair[1].base_offset);
                 ends && is_same == (cluster.sends == Sends::SameBatch && offsets.len() == 2)
             }),
             Property::sometimes("both are acknowledged", |_, world: &World| {
@@ -198,7 +201,8 @@ impl Model for Cluster {
                     && world.requests.contains_key(&Request::Commit(0))
             }),
             Property::sometimes("a PUT is late", |_, world: &World| {
-                !world.store.contains(&0) && world.requests.contains_key(&Request::Put(0))
+                !world.store.contains(&0)
+                    && world.requests.contains_key(&Request::Put(0))
                     && !world.sequencer.dead(9).is_empty()
             }),
         ];
@@ -291,7 +295,9 @@ impl World {
         if let Some(broker @ Broker::Puts) = self.brokers.get_mut(usize::from(object)) {
             *broker = Broker::Commits;
         }
-        if let Compactor::Puts(sources) = &self.compactor && object == SORTED {
+        if let Compactor::Puts(sources) = &self.compactor
+            && object == SORTED
+        {
             self.compactor = Compactor::Swaps(sources.clone());
         }
     }

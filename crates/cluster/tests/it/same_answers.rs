@@ -13,11 +13,17 @@ async fn random_requests_get_the_same_answers_from_both() {
     let server = postgres_server::shared();
     for seed in 0..LIVES {
         let postgres = Postgres::connect(&server.database().await).await.unwrap();
-        let mut life = Life { random: fastrand::Rng::with_seed(seed), topics: vec![], commits: vec![], swaps: vec![] };
+        let mut life = Life {
+            random: fastrand::Rng::with_seed(seed),
+            topics: vec![],
+            commits: vec![],
+            swaps: vec![],
+        };
         let memory = Memory::default();
         for step in 0..REQUESTS {
             let request = if step < TOPICS { life.topic() } else { life.request(&memory).await };
-            let (ours, theirs) = (answer(&memory, &request).await, answer(&postgres, &request).await);
+            let (ours, theirs) =
+                (answer(&memory, &request).await, answer(&postgres, &request).await);
             assert_eq!(ours, theirs, "seed {seed}, request {step}: {request:?}");
         }
     }

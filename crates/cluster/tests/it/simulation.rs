@@ -16,15 +16,15 @@ use std::time::Duration;
 
 use moldau_cluster::object::ObjectBuilder;
 use moldau_cluster::{
-    Error, Extent, Find, LogId, Memory, ObjectKey, Outcome, Reader, ReaderOptions, Sequencer, Store,
-    Swap, Topic, Writer, WriterOptions, garbage,
+    Error, Extent, Find, LogId, Memory, ObjectKey, Outcome, Reader, ReaderOptions, Sequencer,
+    Store, Swap, Topic, Writer, WriterOptions, garbage,
 };
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::batches::{batch, records};
-use crate::faults::{FaultySequencer, FaultyStore, Faults};
+use crate::faults::{Faults, FaultySequencer, FaultyStore};
 
 #[test]
 fn random_lives_of_a_cluster_lose_no_acknowledged_record() {
@@ -103,14 +103,20 @@ impl Life {
                         Err(error) => Err(error),
                     };
                     match answer.as_deref() {
-                        Ok([Outcome::Appended { base_offset, .. } | Outcome::Duplicate { base_offset, .. }]) => {
+                        Ok(
+                            [
+                                Outcome::Appended { base_offset, .. }
+                                | Outcome::Duplicate { base_offset, .. },
+                            ],
+                        ) => {
                             break *base_offset;
                         }
                         Err(error) if error.is_retriable() => {}
                         other => panic!("{other:?}"),
                     }
                 };
-                for (offset, value) in (base_offset..).zip(sequence..sequence + sent.offsets_count) {
+                for (offset, value) in (base_offset..).zip(sequence..sequence + sent.offsets_count)
+                {
                     let value = format!("{id} {value}");
                     acknowledged.lock().unwrap().insert((log, value), offset);
                 }
@@ -122,7 +128,8 @@ impl Life {
 
     /// Reads everything again and again.
     fn reader(&self) -> JoinHandle<()> {
-        let options = ReaderOptions { cache_bytes: 4_000, block_bytes: 256, ..ReaderOptions::default() };
+        let options =
+            ReaderOptions { cache_bytes: 4_000, block_bytes: 256, ..ReaderOptions::default() };
         let reader = Reader::new(self.sequencer.clone(), self.store.clone(), options);
         tokio::spawn(async move {
             let mut seen: BTreeMap<(i32, i64), String> = BTreeMap::new();
@@ -152,7 +159,9 @@ impl Life {
                 let Ok(found) = sequencer.find(&[find]).await else { continue };
                 let extents = found.into_iter().flatten().next().unwrap().extents;
                 let (Some(first), Some(last)) = (extents.first(), extents.last()) else { continue };
-                let Ok(read) = reader.read(log, first.base_offset, usize::MAX).await else { continue };
+                let Ok(read) = reader.read(log, first.base_offset, usize::MAX).await else {
+                    continue;
+                };
                 let bytes: Vec<u8> = read.batches.concat();
                 let whole = moldau_records::iter_batches(&bytes).flatten();
                 let kept: usize = whole
@@ -194,7 +203,8 @@ impl Life {
     }
 
     async fn verify(&self) {
-        let reader = Reader::new(self.sequencer.clone(), self.store.clone(), ReaderOptions::default());
+        let reader =
+            Reader::new(self.sequencer.clone(), self.store.clone(), ReaderOptions::default());
         let mut offsets = BTreeMap::new();
         for partition in 0..LOGS {
             let log = log(partition);
@@ -207,7 +217,9 @@ impl Life {
             assert_eq!(offsets.get(record), Some(offset), "{record:?}");
         }
         garbage::collect(&*self.sequencer, &*self.store).await.unwrap();
-        garbage::collect_orphans(&*self.sequencer, &*self.store, None, Duration::ZERO).await.unwrap();
+        garbage::collect_orphans(&*self.sequencer, &*self.store, None, Duration::ZERO)
+            .await
+            .unwrap();
         let mut live = Vec::new();
         for partition in 0..LOGS {
             let find = Find { log: log(partition), offset: 0, extents_max: 1_000 };
