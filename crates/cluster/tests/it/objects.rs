@@ -30,9 +30,9 @@ fn an_object_holds_the_batches_of_each_log_together() {
     let runs = object::runs(&object).unwrap();
     assert_eq!(runs.iter().map(|run| run.log).collect::<Vec<_>>(), [log(0), log(1)]);
     assert_eq!((runs[0].position, runs[1].position), (positions[1], positions[0]));
-    let header = "4d444f42000000015c1a3fb800000002\
-        0000000000000000000000000000000000000000000000000000005000000046\
-        0000000000000000000000000000000000000001000000000000009600000097";
+    let header = "4d444f4200000001fdcf1c0500000002\
+        0000000000000000000000000000000000000000000000000000005000000047\
+        0000000000000000000000000000000000000001000000000000009700000098";
     let hex: String = object[..80].iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, header);
     for at in 0..object.len() {
