@@ -122,7 +122,11 @@ impl Model for Cluster {
                 Broker::Commits => Request::Commit(i),
                 _ => continue,
             };
-            actions.extend([Action::Ask(asks), Action::GiveUp(i)]);
+            actions.push(Action::Ask(asks));
+            // The other would add nothing but the mirror image.
+            if i == 0 {
+                actions.push(Action::GiveUp(i));
+            }
         }
         match &world.compactor {
             Compactor::Idle if world.extents().len() == 2 => actions.push(Action::Plan),
@@ -142,7 +146,11 @@ impl Model for Cluster {
             actions.push(Action::Trim);
         }
         for request in world.requests.keys() {
-            actions.extend([Action::Effect(*request), Action::Silent(*request)]);
+            actions.push(Action::Effect(*request));
+            // The collector does not need its answers.
+            if !matches!(request, Request::Condemn(_) | Request::Delete(_)) {
+                actions.push(Action::Silent(*request));
+            }
         }
     }
 
@@ -257,10 +265,9 @@ impl Cluster {
                 }
             }
             Request::Condemn(object) => {
-                if world.sequencer.condemn(&[key(object)]).is_empty() || !is_answered {
-                    return;
+                if !world.sequencer.condemn(&[key(object)]).is_empty() {
+                    world.requests.insert(Request::Delete(object), 1);
                 }
-                world.requests.insert(Request::Delete(object), 1);
             }
             Request::Delete(object) => world.store.retain(|other| *other != object),
         }

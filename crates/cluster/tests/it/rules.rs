@@ -74,7 +74,9 @@ async fn sequences(sequencer: impl Sequencer) {
         (sent(2, 1, 1), appended(6 + i64::from(wraps))),
         (sent(2, 2, 1), appended(7 + i64::from(wraps))),
         (sent(2, 3, 1), appended(8 + i64::from(wraps))),
-        (sent(2, 1, wraps), refused(Refusal::OutOfOrderSequenceNumber)),
+        // The sixth before the next is forgotten, the fifth is not.
+        (sent(2, 0, 1), refused(Refusal::OutOfOrderSequenceNumber)),
+        (sent(2, 1, wraps), duplicate(4)),
         (sent(2, 3, 1), duplicate(8 + i64::from(wraps))),
     ] {
         assert_eq!(sequencer.commit(&object([batch])).await.unwrap(), [expected], "{batch:?}");

@@ -78,11 +78,11 @@ impl Life {
         match self.random.u32(..100) {
             0..45 => Request::Commit(self.commit()),
             45..60 => Request::Find((0..3).map(|_| self.find()).collect()),
-            60..65 => Request::FindTime(self.log(), self.random.i64(..60)),
+            60..65 => Request::FindTime(self.log(), self.random.i64(0..60)),
             65..70 => Request::Trim(self.log(), self.random.i64(-1..40)),
             70..74 => {
-                let before_timestamp = self.random.bool().then(|| self.random.i64(..60));
-                let bytes = self.random.bool().then(|| self.random.i64(..2_000));
+                let before_timestamp = self.random.bool().then(|| self.random.i64(0..60));
+                let bytes = self.random.bool().then(|| self.random.i64(0..2_000));
                 Request::Retain(self.log(), Retention { before_timestamp, bytes })
             }
             74..80 => Request::Sweep,
@@ -91,7 +91,7 @@ impl Life {
             90..93 => Request::Forget(vec![self.key()]),
             93..96 => self.topic(),
             96 => Request::DeleteTopic(self.log().topic),
-            _ => Request::MoveLogs(vec![self.log(), self.log()], self.random.i32(..3)),
+            _ => Request::MoveLogs(vec![self.log(), self.log()], self.random.i32(0..3)),
         }
     }
 
@@ -113,7 +113,7 @@ impl Life {
                 log = self.log();
             }
             let entry = self.batch(log, position);
-            position += i64::from(entry.size) + self.random.i64(..2);
+            position += i64::from(entry.size) + self.random.i64(0..2);
             entry
         });
         let batches = batches.collect();
@@ -124,16 +124,16 @@ impl Life {
 
     fn batch(&mut self, log: LogId, position: i64) -> BatchEntry {
         let offsets_count = self.random.i32(1..4);
-        let first_sequence = self.random.i32(..6);
+        let first_sequence = self.random.i32(0..6);
         BatchEntry {
             log,
-            leader_epoch: if self.random.u32(..8) == 0 { self.random.i32(..3) } else { -1 },
+            leader_epoch: if self.random.u32(..8) == 0 { self.random.i32(0..3) } else { -1 },
             position,
             size: self.random.i32(61..200),
             offsets_count,
             max_timestamp: self.random.i64(-1..60),
             producer: self.random.bool().then(|| ProducerBatch {
-                id: self.random.i64(..2),
+                id: self.random.i64(0..2),
                 epoch: i16::from(self.random.u32(..10) == 0),
                 first_sequence,
                 last_sequence: first_sequence + offsets_count - 1,

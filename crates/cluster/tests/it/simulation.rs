@@ -93,7 +93,7 @@ impl Life {
         let (writers, acknowledged) = (self.writers.clone(), self.acknowledged.clone());
         let mut random = fastrand::Rng::with_seed(self.seed ^ (id.cast_unsigned() << 32));
         tokio::spawn(async move {
-            let log = log(random.i32(..LOGS));
+            let log = log(random.i32(0..LOGS));
             let mut sequence = 0;
             for _ in 0..BATCHES {
                 let sent = batch(log, id, sequence, random.i32(1..4));
@@ -154,8 +154,8 @@ impl Life {
         tokio::spawn(async move {
             loop {
                 sleep(Duration::from_millis(random.u64(..5_000))).await;
-                let log = log(random.i32(..LOGS));
-                let find = Find { log, offset: random.i64(..5), extents_max: random.i64(1..5) };
+                let log = log(random.i32(0..LOGS));
+                let find = Find { log, offset: random.i64(0..5), extents_max: random.i64(1..5) };
                 let Ok(found) = sequencer.find(&[find]).await else { continue };
                 let extents = found.into_iter().flatten().next().unwrap().extents;
                 let (Some(first), Some(last)) = (extents.first(), extents.last()) else { continue };
