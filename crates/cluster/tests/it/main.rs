@@ -1,4 +1,6 @@
-//! The cluster's storage against real parts.
+//! The cluster's storage against real parts, in all orders of events, and in random lives.
+
+#![expect(clippy::unwrap_used, reason = "what is unexpected ends a test")]
 
 mod batches;
 mod faults;
