@@ -1,7 +1,7 @@
 //! Logs without disks: an object store holds the batches, PostgreSQL orders them.
 //!
-//! A broker of such a cluster has no state of its own. It collects batches of many partitions in one
-//! object, puts the object, and commits it. The commit assigns offsets, and is durable before
+//! A broker of such a cluster has no state of its own. It collects batches of many partitions in
+//! one object, puts the object, and commits it. The commit assigns offsets, and is durable before
 //! producers get their answer. Consumers read byte ranges of objects below the high watermark.
 //!
 //! # Layout

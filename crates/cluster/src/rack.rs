@@ -1,5 +1,5 @@
-//! Which broker of a rack caches what: rendezvous hashing, so that a broker that comes or goes moves
-//! only its own share.
+//! Which broker of a rack caches what: rendezvous hashing, so that a broker that comes or goes
+//! moves only its own share.
 
 /// The broker among `brokers` that owns `id`, such as a topic id mixed with a partition, or an
 /// object's key. The order of the brokers does not matter; none only if there are no brokers.

@@ -20,7 +20,8 @@ use self::cache::Cache;
 pub struct ReaderOptions {
     /// Bytes of objects in memory.
     pub cache_bytes: usize,
-    /// Bytes that are read at once of an object that is not sorted, for the readers of all its logs.
+    /// Bytes that are read at once of an object that is not sorted, for the readers of all its
+    /// logs.
     pub block_bytes: u64,
     /// Reads of recent objects at a time.
     pub tail_reads_max: usize,
@@ -48,8 +49,8 @@ pub struct Records {
     pub high_watermark: i64,
     /// Leader epoch of the log.
     pub leader_epoch: i32,
-    /// Whole batches with their offsets, from the one that holds the wanted offset. Empty at the high
-    /// watermark.
+    /// Whole batches with their offsets, from the one that holds the wanted offset. Empty at the
+    /// high watermark.
     pub batches: Vec<Bytes>,
 }
 

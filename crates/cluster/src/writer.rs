@@ -1,8 +1,9 @@
 //! Appends: batches are collected in one object, which is put and committed.
 //!
 //! Objects are put side by side, and committed in the order in which they were collected, so the
-//! requests of a connection are appended in its order. An answer that is lost is asked for again with
-//! the same key. If the time for that is over, the appends fail; the object may still be committed.
+//! requests of a connection are appended in its order. An answer that is lost is asked for again
+//! with the same key. If the time for that is over, the appends fail; the object may still be
+//! committed.
 
 mod commits;
 
@@ -73,8 +74,8 @@ impl Pending {
     /// What became of each batch.
     ///
     /// # Errors
-    /// Retriable ones if it is unknown whether the batches were appended, or if they were not as the
-    /// store was away; [`Error::Stopped`].
+    /// Retriable ones if it is unknown whether the batches were appended, or if they were not as
+    /// the store was away; [`Error::Stopped`].
     pub async fn outcomes(self) -> Answer<Vec<Outcome>> {
         self.0.await.unwrap_or(Err(Error::Stopped))
     }

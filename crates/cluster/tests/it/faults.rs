@@ -1,5 +1,5 @@
-//! A store and a sequencer that answer late, lose answers, and take effect long after they were given
-//! up. All times are virtual, so a seed gives one order of events.
+//! A store and a sequencer that answer late, lose answers, and take effect long after they were
+//! given up. All times are virtual, so a seed gives one order of events.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,8 +12,13 @@ use moldau_cluster::{
     Answer, Commit, Error, Extent, Find, Found, LogId, Memory, ObjectKey, Outcome, Retention,
     Sequencer, Store, Swap, Topic,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
+
+/// Virtual time passes.
+pub(crate) async fn pass(time: Duration) {
+    sleep_until(Instant::now() + time).await;
+}
 
 /// Decides what happens to each request.
 #[derive(Clone)]
@@ -61,7 +66,7 @@ impl Faults {
             let delay = if random.u32(..40) == 0 { random.u64(..20_000) } else { random.u64(..60) };
             (delay, random.u32(..100), random.u64(..30_000))
         });
-        sleep(Duration::from_millis(delay)).await;
+        pass(Duration::from_millis(delay)).await;
         match choice {
             0..4 => Fate::Lost,
             4..8 => Fate::Silent,
@@ -85,7 +90,7 @@ impl Faults {
             }
             Fate::Late(delay) => {
                 tokio::spawn(async move {
-                    sleep(delay).await;
+                    pass(delay).await;
                     drop(request.await);
                 });
                 Err(away("given up".into()))

@@ -2,9 +2,9 @@
 //!
 //! Producers send through two brokers, and send again what was not answered, perhaps through the
 //! other. Readers, a compactor and two collectors run meanwhile. Requests to the store and to the
-//! sequencer are lost, answered late, or take effect after they were given up. No offset ever changes
-//! its record. Then everything calms down: each acknowledged record is there once, at its offset, and
-//! the store holds only what can be read.
+//! sequencer are lost, answered late, or take effect after they were given up. No offset ever
+//! changes its record. Then everything calms down: each acknowledged record is there once, at its
+//! offset, and the store holds only what can be read.
 //!
 //! `MOLDAU_SIMULATION_SEED` runs one seed, or as many from it on as `MOLDAU_SIMULATION_COUNT` says.
 
@@ -20,7 +20,6 @@ use moldau_cluster::{
     Store, Swap, Topic, Writer, WriterOptions, garbage,
 };
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::batches::{batch, records};
@@ -85,7 +84,7 @@ impl Life {
             assert!(other.await.is_err_and(|error| error.is_cancelled()), "a task failed");
         }
         // What is late comes now.
-        sleep(Duration::from_secs(60)).await;
+        pass(Duration::from_secs(60)).await;
         self.verify().await;
     }
 
@@ -121,7 +120,7 @@ impl Life {
                     acknowledged.lock().unwrap().insert((log, value), offset);
                 }
                 sequence += sent.offsets_count;
-                sleep(Duration::from_millis(random.u64(..2_000))).await;
+                pass(Duration::from_millis(random.u64(..2_000))).await;
             }
         })
     }
@@ -141,7 +140,7 @@ impl Life {
                         assert!(before.is_none_or(|before| before == value), "{offset} changed");
                     }
                 }
-                sleep(Duration::from_millis(500)).await;
+                pass(Duration::from_millis(500)).await;
             }
         })
     }
@@ -153,7 +152,7 @@ impl Life {
         let mut random = fastrand::Rng::with_seed(self.seed + 1);
         tokio::spawn(async move {
             loop {
-                sleep(Duration::from_millis(random.u64(..5_000))).await;
+                pass(Duration::from_millis(random.u64(..5_000))).await;
                 let log = log(random.i32(0..LOGS));
                 let find = Find { log, offset: random.i64(0..5), extents_max: random.i64(1..5) };
                 let Ok(found) = sequencer.find(&[find]).await else { continue };
@@ -197,7 +196,7 @@ impl Life {
                 // What fails is tried in the next round.
                 drop(garbage::collect(&*sequencer, &*store).await);
                 drop(garbage::collect_orphans(&*sequencer, &*store, None, Duration::ZERO).await);
-                sleep(Duration::from_secs(7)).await;
+                pass(Duration::from_secs(7)).await;
             }
         })
     }
