@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::batches::{batch, records};
-use crate::faults::{Faults, FaultySequencer, FaultyStore};
+use crate::faults::{Faults, FaultySequencer, FaultyStore, pass};
 
 #[test]
 fn random_lives_of_a_cluster_lose_no_acknowledged_record() {
