@@ -106,7 +106,7 @@ async fn begin(shared: &Shared, slot: usize) -> Result<Process, String> {
             }
         }
     };
-    match timeout(settings.timeout, hello).await {
+    match timeout(settings.start_timeout, hello).await {
         Ok(Ok(true)) => {
             let (out, progress) = (BytesMut::new(), Progress::None);
             Ok(Process { child, decoder, out, progress, oldest: None })
@@ -118,7 +118,7 @@ async fn begin(shared: &Shared, slot: usize) -> Result<Process, String> {
         }
         Err(_) => {
             child.kill().await;
-            Err(format!("did not write {{\"moldau\":1}} within {:?}", settings.timeout))
+            Err(format!("did not write {{\"moldau\":1}} within {:?}", settings.start_timeout))
         }
     }
 }

@@ -25,8 +25,10 @@ pub(crate) struct PoolSettings {
     pub(crate) in_flight_max: usize,
     pub(crate) protocol: Protocol,
     pub(crate) form: Form,
-    /// How long a process may take to say hello, and to answer the oldest of its requests.
+    /// How long a process may take to answer the oldest of its requests.
     pub(crate) timeout: Duration,
+    /// How long a process may take from its start to its hello.
+    pub(crate) start_timeout: Duration,
     /// How long a process may take to end once its stdin is closed, and again after SIGTERM.
     pub(crate) stop_timeout: Duration,
 }

@@ -238,7 +238,7 @@ fn a_worker_that_cannot_start_says_why() {
                 "handler process 0 of in wrote \"hello\" before {\"moldau\":1}; stdout is for",
             ),
             (
-                "handler: {command: [sleep, '1000'], timeout_ms: 100}",
+                "handler: {command: [sleep, '1000'], start_timeout_ms: 100}",
                 "handler process 0 of in did not write {\"moldau\":1} within 100ms",
             ),
             (

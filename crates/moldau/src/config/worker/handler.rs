@@ -29,6 +29,8 @@ pub(crate) struct Keys {
     environment: Option<At<BTreeMap<String, String>>>,
     /// How often a record may end its process until it is given up. Default 3.
     crashes_max: Option<At<u32>>,
+    /// Milliseconds from the start of a process to its hello. Default 60000.
+    start_timeout_ms: Option<At<u64>>,
     /// Milliseconds that a process may take to end once its stdin is closed, and again after
     /// SIGTERM. Default 10000.
     stop_timeout_ms: Option<At<u64>>,
@@ -160,6 +162,7 @@ impl Keys {
             protocol: self.protocol.as_ref().map(|it| it.value).unwrap_or_default(),
             form,
             timeout,
+            start_timeout: time(&self.start_timeout_ms, TIMEOUT, "start_timeout_ms")?,
             stop_timeout: time(&self.stop_timeout_ms, STOP_TIMEOUT, "stop_timeout_ms")?,
         })
     }
@@ -197,6 +200,7 @@ impl Keys {
         needs("directory", "command", &self.directory)?;
         needs("environment", "command", &self.environment)?;
         needs("crashes_max", "command", &self.crashes_max)?;
+        needs("start_timeout_ms", "command", &self.start_timeout_ms)?;
         needs("stop_timeout_ms", "command", &self.stop_timeout_ms)
     }
 }
@@ -208,7 +212,7 @@ fn needs<T>(key: &str, other: &str, given: &Option<At<T>>) -> Result<(), Problem
     }
 }
 
-/// As long as Kafka's default for a request of a user (`default.api.timeout.ms`).
+/// Of a start and of a request: Kafka's default for a request of a user (`default.api.timeout.ms`).
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Attempts that tell a record that ends its process from a process that was killed.
