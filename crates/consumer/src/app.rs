@@ -32,7 +32,7 @@ use crate::source::{Pattern, Source};
 use crate::status::{Inquiry, QUESTIONS_MAX, Question, RouteName, Status};
 use crate::topics::{TopicDeclaration, Topics};
 use crate::transaction::Pending;
-use crate::{Error, Result};
+use crate::{Error, Result, Workers};
 
 /// Options of an app. The defaults suit most.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub struct AppOptions {
     /// this number.
     pub shards: usize,
     /// Records or batches that are handled at a time, over all topics; at least one for each shard.
-    pub workers: usize,
+    pub workers: Workers,
     /// Bytes of records that wait for their handler or are handled, over all partitions. Above,
     /// each partition has but an equal share of them. Fetched records that are not queued yet are
     /// bounded apart, by `fetcher.buffer_bytes_max`.
@@ -81,7 +81,7 @@ impl Default for AppOptions {
                 ..ProducerOptions::default()
             },
             shards: 1,
-            workers: WORKERS_DEFAULT,
+            workers: Workers::Fixed(WORKERS_DEFAULT),
             queue_bytes_max: QUEUE_BYTES_DEFAULT,
             commit_interval: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
@@ -106,7 +106,7 @@ pub struct App {
     tended: Vec<Arc<str>>,
     declared: BTreeMap<Arc<str>, TopicDeclaration>,
     options: AppOptions,
-    workers: watch::Sender<usize>,
+    workers: watch::Sender<Workers>,
     assignment: watch::Sender<Vec<TopicPartition>>,
     inquiry: Inquiry,
     /// Those that answer questions; none before the app runs.
@@ -118,7 +118,7 @@ pub struct App {
 /// Watches and changes an app that runs. Clones are the same.
 #[derive(Clone)]
 pub struct Control {
-    workers: watch::Sender<usize>,
+    workers: watch::Sender<Workers>,
     assignment: watch::Sender<Vec<TopicPartition>>,
     inquiry: Inquiry,
     routes: Arc<[RouteName]>,
@@ -224,6 +224,10 @@ impl App {
     }
 
     fn add(&mut self, source: Source, mut route: AnyRoute) {
+        let number = self.routes.count();
+        let retries = route.retries.iter_mut().map(|(_, retry)| &mut retry.plan);
+        let pools = retries.chain([&mut route.plan]).filter_map(|plan| plan.pool.as_mut());
+        pools.for_each(|pool| pool.id = number);
         for periodic in route.periodic.drain(..) {
             self.background.push(periodic.background(Some(source.clone())));
         }
@@ -372,8 +376,8 @@ impl App {
 
     /// How many records or batches are handled at a time, over all topics.
     #[must_use]
-    pub fn workers(self, workers: usize) -> Self {
-        self.workers.send_replace(workers);
+    pub fn workers(self, workers: impl Into<Workers>) -> Self {
+        self.workers.send_replace(workers.into());
         self
     }
 
@@ -519,8 +523,8 @@ impl App {
 
 impl Control {
     /// Changes how many records or batches are handled at a time; those under way are not stopped.
-    pub fn set_workers(&self, workers: usize) {
-        self.workers.send_replace(workers);
+    pub fn set_workers(&self, workers: impl Into<Workers>) {
+        self.workers.send_replace(workers.into());
     }
 
     /// Partitions that the app reads, whenever they change.

@@ -20,6 +20,7 @@
 //! | `topic_reader` | reads the state of tasks and messages |
 //! | `topics` | [`Topics`]: what topics should be, what would have to change, and changing it |
 //! | `runtime` | the task of a shard, which connects member, fetcher, scheduler and handlers |
+//! | `workers` | [`Workers`]: how many records are handled at a time |
 //! | `shard` | the shards of an app, and their threads |
 //! | `routes` | which route handles which topic |
 //! | `source` | what a route is for: a topic, a pattern, partitions |
@@ -83,6 +84,7 @@ pub mod testing;
 mod topic_reader;
 mod topics;
 mod transaction;
+mod workers;
 
 pub use admin::Admin;
 pub use app::{App, AppOptions, Control};
@@ -115,6 +117,7 @@ pub use scheduled::{MessageSchedule, ScheduledMessage, schedule_header};
 pub use scheduler::Order;
 pub use status::{PartitionStatus, Pause, RouteStatus, Status};
 pub use topics::{TopicChange, TopicDeclaration, TopicPlan, Topics};
+pub use workers::Workers;
 
 /// The guide, whose examples are tests.
 #[cfg(doctest)]

@@ -21,7 +21,7 @@ use crate::layer::{Backoff, Layer, Layered, attempts_before};
 use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Buffer;
 use crate::periodic::{Periodic, Tick};
-use crate::scheduler::{Order, Plan, PostponedBy, Rest, Slice, Slicing};
+use crate::scheduler::{Order, Plan, Pool, PostponedBy, Rest, Slice, Slicing};
 use crate::status::RouteName;
 use crate::topics::TopicDeclaration;
 use crate::transaction::Lane;
@@ -66,6 +66,7 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
             slicing: Slicing::Whole,
             queue_records_max: QUEUE_RECORDS_MAX,
             queue_bytes_max: QUEUE_BYTES_MAX,
+            pool: None,
         };
         Self {
             handler,
@@ -116,6 +117,15 @@ impl<W: Work, H: Handler<W>> Route<W, H> {
     pub fn queue_max(mut self, records: usize, bytes: usize) -> Self {
         self.plan.queue_records_max = records.max(1);
         self.plan.queue_bytes_max = bytes.max(1);
+        self
+    }
+
+    /// Most records or batches of this route, with its retry topics, that are handled at a time, so
+    /// that a slow route leaves workers to others; at least one for each shard. No limit but that
+    /// of the app unless said otherwise.
+    #[must_use]
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        self.plan.pool = Some(Pool { id: 0, workers: calls });
         self
     }
 

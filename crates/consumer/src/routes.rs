@@ -28,6 +28,10 @@ impl Routes {
         self.routes.push((topics, route));
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.routes.len()
+    }
+
     /// The route of a topic: the one that names it, otherwise the first that matches.
     pub(crate) fn find(&self, topic: &str) -> Option<&AnyRoute> {
         let is_named = |topics: &Source| topics.name().is_some_and(|name| **name == *topic);

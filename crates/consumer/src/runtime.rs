@@ -7,11 +7,13 @@
 //! | `answer` | figures for those who ask |
 //! | `drain` | partitions that are given back |
 //! | `settled` | what is handled and to be committed |
+//! | `tuning` | the number of workers, which may follow the load |
 
 mod answer;
 mod drain;
 mod reading;
 mod settled;
+mod tuning;
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
@@ -41,9 +43,10 @@ use crate::scheduler::{PartitionId, Rest, Scheduler, Ticket};
 use crate::segment::Segment;
 use crate::status::Question;
 use crate::transaction::Pending;
-use crate::{Error, Result};
+use crate::{Error, Result, Workers};
 use drain::{Drain, Purpose};
 use reading::Reading;
+use tuning::Tuning;
 
 /// What a runtime is made of, beside its client of the cluster.
 pub(crate) struct Parts {
@@ -55,7 +58,7 @@ pub(crate) struct Parts {
     pub(crate) tended: Arc<[Arc<str>]>,
     pub(crate) segment: Option<Segment>,
     pub(crate) services: Arc<Services>,
-    pub(crate) workers: watch::Receiver<usize>,
+    pub(crate) workers: watch::Receiver<Workers>,
     pub(crate) questions: mpsc::Receiver<Question>,
     pub(crate) assignment: watch::Sender<Vec<TopicPartition>>,
     pub(crate) queue_bytes_max: usize,
@@ -138,7 +141,8 @@ pub(crate) struct Runtime {
     routes: Arc<Routes>,
     segment: Option<Segment>,
     services: Arc<Services>,
-    workers: watch::Receiver<usize>,
+    workers: watch::Receiver<Workers>,
+    tuning: Option<Tuning>,
     questions: mpsc::Receiver<Question>,
     assignment: watch::Sender<Vec<TopicPartition>>,
     /// Its own partitions in `assignment`.
@@ -172,7 +176,7 @@ impl Runtime {
     pub(crate) fn new(cluster: Cluster, parts: Parts) -> Self {
         let share = parts.share;
         let mut workers = parts.workers;
-        let workers_now = share.of(*workers.borrow_and_update());
+        let workers_now = *workers.borrow_and_update();
         let buffer_bytes_max = share.of(parts.fetcher.buffer_bytes_max);
         let fetcher = FetcherOptions { buffer_bytes_max, ..parts.fetcher };
         let interval = parts.commit_interval.max(COMMIT_INTERVAL_MIN);
@@ -189,12 +193,13 @@ impl Runtime {
             routes: parts.routes,
             questions: parts.questions,
             segment: parts.segment,
-            services: parts.services,
             assignment: parts.assignment,
             told: Vec::new(),
             tended: parts.tended,
             offered: BTreeSet::new(),
-            scheduler: Scheduler::new(workers_now, share.of(parts.queue_bytes_max)),
+            scheduler: Scheduler::new(workers_now.first(share), share.of(parts.queue_bytes_max)),
+            tuning: Tuning::of(workers_now, share, parts.services.clock.now()),
+            services: parts.services,
             workers,
             readings: HashMap::new(),
             by_name: HashMap::new(),
@@ -220,6 +225,7 @@ impl Runtime {
         let mut claims = self.services.claims.subscribe();
         loop {
             let burst = self.start_slices();
+            self.tune();
             self.end_drains().await;
             if self.is_full() && self.committing == Committing::No {
                 self.commit().await;
@@ -244,10 +250,7 @@ impl Runtime {
                 _ = self.commits.tick(), if self.committing == Committing::No => {
                     self.commit().await;
                 }
-                Ok(()) = self.workers.changed() => {
-                    let workers = *self.workers.borrow_and_update();
-                    self.scheduler.set_workers(self.share.of(workers));
-                }
+                Ok(()) = self.workers.changed() => self.take_workers(),
                 Some(question) = self.questions.recv() => self.answer(question),
                 Ok(()) = claims.changed() => {}
                 () = &mut shutdown, if self.stage == Stage::Running => self.shut_down(),
@@ -281,6 +284,7 @@ impl Runtime {
             } else {
                 let idle = Running::new(std::future::ready(Rest::Untried));
                 let running = std::mem::replace(&mut self.spare, idle);
+                let ticket = self.scheduler.waits(ticket);
                 let seen_at = self.services.clock.now();
                 self.jobs.push(Job { ticket, running, seen_done: 0, seen_at });
             }
@@ -354,7 +358,11 @@ impl Runtime {
             }
             None => (Ledger::at(0), self.first_start()),
         };
-        let id = self.scheduler.assign(route.plan, ledger);
+        let mut plan = route.plan;
+        if let Some(pool) = &mut plan.pool {
+            pool.workers = self.share.of(pool.workers);
+        }
+        let id = self.scheduler.assign(plan, ledger);
         let lane = self.pending.as_ref().map(|pending| pending.open(id));
         let runner = Arc::clone(&route.runner);
         let figures = Arc::clone(&route.figures);

@@ -10,9 +10,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `partition` | the lanes and the ledger of one partition |
+//! | `pool` | limits of single routes |
 //! | `slice` | records that run, and how far they are |
 
 mod partition;
+mod pool;
 mod slice;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -22,6 +24,8 @@ use std::time::Duration;
 
 use crate::ledger::{Commit, Ledger};
 use partition::{LaneId, Partition};
+pub(crate) use pool::Pool;
+use pool::Pools;
 pub(crate) use slice::{Attempt, PostponedBy, Records, Slice};
 
 /// Which records of a partition are handled in order.
@@ -55,6 +59,8 @@ pub(crate) struct Plan {
     pub(crate) queue_records_max: usize,
     /// Their bytes.
     pub(crate) queue_bytes_max: usize,
+    /// The limit of its route; `None` for that of all.
+    pub(crate) pool: Option<Pool>,
 }
 
 /// How many records a slice has.
@@ -71,10 +77,11 @@ pub(crate) enum Slicing {
 pub(crate) struct PartitionId(u64);
 
 /// A slice that runs.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Ticket {
     pub(crate) partition: PartitionId,
     lane: LaneId,
+    pool: Option<Pool>,
 }
 
 /// What becomes of the records of a slice that are not done.
@@ -116,8 +123,11 @@ pub(crate) struct Scheduler<C> {
     /// Partitions with lanes that may run, in the order of their turns.
     turns: VecDeque<PartitionId>,
     /// When lanes may run again; the number tells apart those of the same time.
-    timers: BTreeMap<(Duration, u64), Ticket>,
+    timers: BTreeMap<(Duration, u64), (PartitionId, LaneId)>,
     next_timer: u64,
+    pools: Pools,
+    /// Records that were handled.
+    handled: u64,
     /// Slices that run.
     running: usize,
     /// Most of them.
@@ -138,6 +148,8 @@ impl<C: Records> Scheduler<C> {
             turns: VecDeque::new(),
             timers: BTreeMap::new(),
             next_timer: 0,
+            pools: Pools::default(),
+            handled: 0,
             running: 0,
             workers,
             bytes: 0,
@@ -148,6 +160,21 @@ impl<C: Records> Scheduler<C> {
     /// Changes how many slices run at a time; those that run are not stopped.
     pub(crate) fn set_workers(&mut self, workers: usize) {
         self.workers = workers;
+    }
+
+    /// Slices that run.
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Whether more could run with more workers.
+    pub(crate) fn lacks_workers(&self) -> bool {
+        self.running >= self.workers && !self.turns.is_empty()
+    }
+
+    /// Records that were handled.
+    pub(crate) fn handled(&self) -> u64 {
+        self.handled
     }
 
     /// Takes a partition over.
@@ -205,15 +232,22 @@ impl<C: Records> Scheduler<C> {
                 self.turns.pop_front();
                 continue;
             };
+            let pool = partition.pool();
             if !partition.may_run() {
                 partition.end_turn();
+                self.turns.pop_front();
+                self.unblock(pool);
+                continue;
+            }
+            if !self.pools.admits(pool, id) {
                 self.turns.pop_front();
                 continue;
             }
             match partition.start() {
                 Some((lane, slice)) => {
                     self.running += 1;
-                    return Some((Ticket { partition: id, lane }, slice));
+                    self.pools.start(pool);
+                    return Some((Ticket { partition: id, lane, pool }, slice));
                 }
                 None => self.turns.rotate_left(1),
             }
@@ -224,16 +258,22 @@ impl<C: Records> Scheduler<C> {
     /// Takes back a slice that ran; its records that are not done are treated as `rest` says.
     pub(crate) fn finish(&mut self, ticket: Ticket, rest: Rest) {
         self.running = self.running.saturating_sub(1);
-        let Ticket { partition: id, lane } = ticket;
-        let Some(partition) = self.partitions.get_mut(&id) else { return };
-        let before = partition.bytes();
-        let waits_until = partition.finish(lane, rest);
-        self.bytes -= before - partition.bytes();
-        if let Some(at) = waits_until {
-            self.timers.insert((at, self.next_timer), ticket);
+        let Ticket { partition: id, lane, pool } = ticket;
+        self.pools.finish(pool);
+        self.unblock(pool);
+        let waits_until = self.change(id, |partition| partition.finish(lane, rest));
+        if let Some((lane, at)) = waits_until.flatten() {
+            self.timers.insert((at, self.next_timer), (id, lane));
             self.next_timer += 1;
         }
-        Self::take_turn(&mut self.turns, id, partition);
+    }
+
+    /// The handler of a slice waits for something, so records behind the current one may run beside
+    /// it. Returns the ticket to finish the slice with.
+    pub(crate) fn waits(&mut self, ticket: Ticket) -> Ticket {
+        let Ticket { partition: id, lane, .. } = ticket;
+        let lane = self.change(id, |partition| partition.waits(lane)).unwrap_or(lane);
+        Ticket { lane, ..ticket }
     }
 
     /// When a waiting lane may run next.
@@ -243,11 +283,7 @@ impl<C: Records> Scheduler<C> {
 
     /// Starts nothing more of a partition, and asks what runs to stop after its current record.
     pub(crate) fn drain(&mut self, id: PartitionId) {
-        if let Some(partition) = self.partitions.get_mut(&id) {
-            let before = partition.bytes();
-            partition.drain();
-            self.bytes -= before - partition.bytes();
-        }
+        self.change(id, Partition::drain);
     }
 
     /// Starts nothing more of a partition until it is resumed; false if it is given back.
@@ -260,11 +296,7 @@ impl<C: Records> Scheduler<C> {
 
     /// What a partition has queued and done.
     pub(crate) fn figures(&mut self, id: PartitionId) -> Option<Figures> {
-        let partition = self.partitions.get_mut(&id)?;
-        let before = partition.bytes();
-        let figures = partition.figures();
-        self.bytes -= before - partition.bytes();
-        Some(figures)
+        self.change(id, Partition::figures)
     }
 
     /// How many records of a slice that runs are done.
@@ -283,16 +315,14 @@ impl<C: Records> Scheduler<C> {
     pub(crate) fn remove(&mut self, id: PartitionId) -> Option<Commit> {
         let mut partition = self.partitions.remove(&id)?;
         self.bytes -= partition.bytes();
+        self.pools.remove(partition.pool(), id);
+        self.unblock(partition.pool());
         partition.take_commit()
     }
 
     /// What may be committed of a partition, if it has changed since it was last taken.
     pub(crate) fn take_commit(&mut self, id: PartitionId) -> Option<Commit> {
-        let partition = self.partitions.get_mut(&id)?;
-        let before = partition.bytes();
-        let commit = partition.take_commit();
-        self.bytes -= before - partition.bytes();
-        commit
+        self.change(id, Partition::take_commit).flatten()
     }
 
     /// A commit failed: it is taken again.
@@ -305,12 +335,32 @@ impl<C: Records> Scheduler<C> {
     /// Lets lanes whose time has come run again.
     fn wake(&mut self, now: Duration) {
         while let Some(timer) = self.timers.first_entry().filter(|timer| timer.key().0 <= now) {
-            let Ticket { partition: id, lane } = timer.remove();
+            let (id, lane) = timer.remove();
             if let Some(partition) = self.partitions.get_mut(&id) {
                 partition.wake(lane);
                 Self::take_turn(&mut self.turns, id, partition);
             }
         }
+    }
+
+    /// Does something with a partition that may end records of it, or let others run.
+    fn change<T>(
+        &mut self,
+        id: PartitionId,
+        change: impl FnOnce(&mut Partition<C>) -> T,
+    ) -> Option<T> {
+        let partition = self.partitions.get_mut(&id)?;
+        let (bytes, handled) = (partition.bytes(), partition.handled());
+        let changed = change(partition);
+        self.bytes -= bytes - partition.bytes();
+        self.handled += partition.handled() - handled;
+        Self::take_turn(&mut self.turns, id, partition);
+        Some(changed)
+    }
+
+    /// Lets a partition have its turn that waits for the limit of its route.
+    fn unblock(&mut self, pool: Option<Pool>) {
+        self.turns.extend(self.pools.unblocked(pool));
     }
 
     fn take_turn(turns: &mut VecDeque<PartitionId>, id: PartitionId, partition: &mut Partition<C>) {

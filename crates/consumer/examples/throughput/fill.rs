@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use moldau_client::{
     Admin, Cluster, ClusterOptions, Delivery, Producer, ProducerOptions, Record, TopicSpec,
@@ -47,11 +48,14 @@ pub(crate) fn fill(
             handles.push(producer.partition(topic, partition).await?);
         }
         let value = [b'x'; VALUE_BYTES];
+        // Retention deletes old records.
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        let timestamp = i64::try_from(since_1970.as_millis())?;
         for number in 0..records / partitions {
             for (partition, handle) in handles.iter().enumerate() {
                 let key = format!("{:06}", (number * partitions + partition) % KEYS);
                 let (key, value) = (Some(key.as_bytes()), Some(value.as_slice()));
-                let record = Record { token: 0, timestamp: 1, key, value, headers: &[] };
+                let record = Record { token: 0, timestamp, key, value, headers: &[] };
                 producer.room_for(&record).await;
                 producer.send(*handle, &record)?;
             }

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use moldau_client::MembershipOptions;
-use moldau_consumer::{App, AppOptions, Message, Order, Outgoing, record};
+use moldau_consumer::{App, AppOptions, Message, Order, Outgoing, Workers, record};
 use tokio::sync::oneshot;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -33,7 +33,7 @@ async fn main() -> Result<(), BoxError> {
             ..MembershipOptions::default()
         },
         commit_interval: COMMIT_INTERVAL,
-        workers: WORKERS,
+        workers: Workers::Fixed(WORKERS),
         ..AppOptions::default()
     };
     let route = record(copy).order(order).queue_max(QUEUE_RECORDS, usize::MAX);

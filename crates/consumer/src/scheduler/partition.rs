@@ -1,14 +1,19 @@
 //! The lanes and the ledger of one partition.
+//!
+//! Records of a route by record wait in one lane, in order, while their handler does not wait for
+//! anything: `FRONT`. It costs no table of keys, and the ledger has no gaps. Once a record waits,
+//! is postponed or fails, the records behind it are spread over the lanes of their order.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
 
 use super::slice::{Part, PostponedBy, Records, Segment, Slice};
-use super::{Figures, Order, Plan, Rest, Slicing};
+use super::{Figures, Order, Plan, Pool, Rest, Slicing};
 use crate::ledger::{Commit, Delivery, Ledger};
 
 /// Names a lane of a partition.
@@ -23,6 +28,8 @@ enum LaneState<C> {
         slice: Slice<C>,
         /// How many records of the slice the ledger knows to be done.
         settled: usize,
+        /// How many of its records belong to the lane; the others were spread.
+        records: usize,
     },
     /// Its first record is to be handled later.
     Waiting,
@@ -126,6 +133,16 @@ impl<C: Records> Partition<C> {
         }
     }
 
+    /// The limit of its route.
+    pub(super) fn pool(&self) -> Option<Pool> {
+        self.plan.pool
+    }
+
+    /// Records that were handled.
+    pub(super) fn handled(&self) -> u64 {
+        self.handled
+    }
+
     /// Bytes of records that are queued or run.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -193,13 +210,59 @@ impl<C: Records> Partition<C> {
     fn queue(&mut self, run: Segment<C>) {
         self.records += run.range.len();
         self.bytes += Part::of(&run).bytes();
-        if self.plan.order == Order::Partition {
-            return self.queue_in(LaneId(0), run);
+        if self.plan.order == Order::Partition || self.runs_in_order() {
+            return self.queue_in(FRONT, run);
         }
-        for index in run.range.clone() {
-            let id = self.lane_of(&run.chunk, index);
-            self.queue_in(id, Segment::new(&run.chunk, index..index + 1));
+        self.spread(run);
+    }
+
+    /// Whether no record has waited for anything yet, of those that are queued or run.
+    fn runs_in_order(&self) -> bool {
+        let others = self.lanes.len() - usize::from(self.lanes.contains_key(&FRONT));
+        self.plan.slicing == Slicing::Paced && others == 0
+    }
+
+    /// Puts each record into the lane of its order.
+    fn spread(&mut self, mut segment: Segment<C>) {
+        while !segment.range.is_empty() {
+            let one = segment.take(1);
+            let id = self.lane_of(&one.chunk, one.range.start);
+            self.queue_in(id, one);
         }
+    }
+
+    /// The record that a slice is at waits for something; returns its lane. The others that wait
+    /// behind it may run beside it.
+    pub(super) fn waits(&mut self, id: LaneId) -> LaneId {
+        if id != FRONT || self.plan.order == Order::Partition {
+            return id;
+        }
+        self.settle(id);
+        let Some(lane) = self.lanes.get_mut(&id) else { return id };
+        let LaneState::Running { slice, settled: at, .. } = &lane.state else { return id };
+        let (slice, at) = (slice.clone(), *at);
+        let Some(part) = slice.parts(at..at + 1).next() else { return id };
+        slice.stop();
+        let queue = std::mem::take(&mut lane.queue);
+        self.lanes.remove(&id);
+        let id = self.lane_of(&part.segment.chunk, part.range.start);
+        let state = LaneState::Running { slice: slice.clone(), settled: at, records: at + 1 };
+        self.lanes.insert(id, Lane { queue: VecDeque::new(), state });
+        for part in slice.parts(at + 1..slice.len()) {
+            self.spread(part.into_segment());
+        }
+        queue.into_iter().for_each(|segment| self.spread(segment));
+        id
+    }
+
+    /// Spreads what waits behind a record that is tried again later; returns that one's lane.
+    fn spread_behind_first(&mut self) -> Option<LaneId> {
+        let mut queue = self.lanes.remove(&FRONT)?.queue;
+        let first = queue.front_mut()?.take(1);
+        let id = self.lane_of(&first.chunk, first.range.start);
+        self.lanes.insert(id, Lane { queue: [first].into(), state: LaneState::Waiting });
+        queue.into_iter().for_each(|segment| self.spread(segment));
+        Some(id)
     }
 
     fn queue_in(&mut self, id: LaneId, mut segment: Segment<C>) {
@@ -267,28 +330,36 @@ impl<C: Records> Partition<C> {
         let bytes: usize = slice.parts(0..slice.len()).map(|part| part.bytes()).sum();
         let cost = bytes + slice.len() * RECORD_COST_BYTES;
         *bytes_left -= i64::try_from(cost).unwrap_or(i64::MAX);
-        lane.state = LaneState::Running { slice: slice.clone(), settled: 0 };
+        let records = slice.len();
+        lane.state = LaneState::Running { slice: slice.clone(), settled: 0, records };
         self.running += 1;
         Some((id, slice))
     }
 
-    /// Takes back a slice; returns when its lane may run again, if it must wait.
-    pub(super) fn finish(&mut self, id: LaneId, rest: Rest) -> Option<Duration> {
+    /// Takes back a slice; returns which lane may run again when, if it must wait.
+    pub(super) fn finish(&mut self, id: LaneId, rest: Rest) -> Option<(LaneId, Duration)> {
         self.settle(id);
         let lane = self.lanes.get_mut(&id).filter(|lane| lane.is_running())?;
-        let LaneState::Running { slice, .. } = std::mem::replace(&mut lane.state, LaneState::Ready)
+        let LaneState::Running { slice, records, .. } =
+            std::mem::replace(&mut lane.state, LaneState::Ready)
         else {
             return None;
         };
         self.running -= 1;
-        let (done, records) = (slice.done(), slice.len());
+        let done = slice.done().min(records);
         if self.stage == Stage::Draining {
             self.lanes.remove(&id);
             self.forget(slice.parts(done..records));
             return None;
         }
-        let due = if done < records { lane.take_back(&slice, rest) } else { None };
+        let due = if done < records { lane.take_back(&slice, done..records, rest) } else { None };
         self.spare_slice = slice.emptied();
+        if let Some(at) = due
+            && id == FRONT
+            && self.plan.order != Order::Partition
+        {
+            return Some((self.spread_behind_first()?, at));
+        }
         if lane.queue.is_empty() {
             let queue = self.lanes.remove(&id)?.queue;
             if self.spare_queues.len() < SPARE_QUEUES_MAX && queue.capacity() <= SPARE_SEGMENTS_MAX
@@ -298,7 +369,7 @@ impl<C: Records> Partition<C> {
         } else if matches!(lane.state, LaneState::Ready) {
             self.ready.push_back(id);
         }
-        due
+        Some((id, due?))
     }
 
     /// The time of a waiting lane has come.
@@ -403,8 +474,8 @@ impl<C: Records> Partition<C> {
     /// Tells the ledger which records of a running slice are done.
     fn settle(&mut self, id: LaneId) {
         let lane = self.lanes.get_mut(&id).map(|lane| &mut lane.state);
-        let Some(LaneState::Running { slice, settled }) = lane else { return };
-        let done = slice.done();
+        let Some(LaneState::Running { slice, settled, records }) = lane else { return };
+        let done = slice.done().min(*records);
         for part in slice.parts(*settled..done) {
             let records = part.range.len();
             self.ledger.done_run(part.offsets(), records);
@@ -429,10 +500,13 @@ impl<C: Records> Lane<C> {
         matches!(self.state, LaneState::Running { .. })
     }
 
-    /// Puts back the records of a slice that are not done; returns when they may run again, if they
-    /// must wait.
-    fn take_back(&mut self, slice: &Slice<C>, rest: Rest) -> Option<Duration> {
-        let (done, records) = (slice.done(), slice.len());
+    /// Puts back these records of a slice; returns when they may run again, if they must wait.
+    fn take_back(
+        &mut self,
+        slice: &Slice<C>,
+        Range { start: done, end: records }: Range<usize>,
+        rest: Rest,
+    ) -> Option<Duration> {
         let tried = match rest {
             Rest::Postponed { records: tried, .. } => (done + tried).min(records),
             Rest::Untried => done,
@@ -488,6 +562,9 @@ const RECORD_COST_BYTES: usize = 64;
 
 /// Lanes of single records; those of keys have smaller numbers.
 const OWN_LANE: u64 = 1 << 63;
+
+/// The lane of all records that run in order; no key has its number.
+const FRONT: LaneId = LaneId(OWN_LANE - 1);
 
 /// Time that a paced slice may take: other partitions and the fetcher wait meanwhile.
 const SLICE_TIME_MAX: Duration = Duration::from_micros(500);

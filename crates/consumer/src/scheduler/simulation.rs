@@ -82,6 +82,8 @@ struct Running {
     log: usize,
     ticket: Ticket,
     slice: Slice<Fetch>,
+    /// Whether its handler is in a record, and waits.
+    is_waiting: bool,
 }
 
 /// A member, its partitions, and what it runs.
@@ -113,6 +115,7 @@ impl Simulation {
             slicing: if rng.bool() { Slicing::Whole } else { Slicing::Paced },
             queue_records_max: rng.usize(1..30),
             queue_bytes_max: rng.usize(1..5_000),
+            pool: rng.bool().then(|| Pool { id: 0, workers: rng.usize(1..4) }),
         };
         let logs = (0..rng.usize(1..4)).map(|_| Self::log(&mut rng)).collect();
         let (workers, bytes_max) = (rng.usize(1..10), rng.usize(1..8_000));
@@ -195,7 +198,9 @@ impl Simulation {
         let found = owned.iter().find(|(_, owned)| owned.id == ticket.partition);
         let (&log, owned) = found.expect("a lost partition starts nothing");
         assert!(!owned.is_draining, "a draining partition starts nothing");
-        running.push(Running { log, ticket, slice });
+        running.push(Running { log, ticket, slice, is_waiting: false });
+        let pool_max = self.plan.pool.map_or(usize::MAX, |pool| pool.workers);
+        assert!(running.len() <= pool_max, "more run than the route may");
     }
 
     /// A slice that runs does something.
@@ -205,10 +210,19 @@ impl Simulation {
             return;
         }
         let at = self.rng.usize(..running);
-        let Running { log, ticket, slice } = &self.members[member].running[at];
-        let (log, ticket) = (*log, *ticket);
+        let Running { log, ticket, slice, is_waiting } = &mut self.members[member].running[at];
+        let (log, ticket, was_waiting) = (*log, *ticket, std::mem::take(is_waiting));
         let done = slice.done();
-        let rest = if slice.is_stopped() || done == slice.len() {
+        let is_in_record = done < slice.len() && !slice.is_stopped();
+        if is_in_record && !was_waiting && self.rng.u8(..4) == 0 {
+            // Its handler waits for something.
+            let ticket = self.members[member].scheduler.waits(ticket);
+            self.members[member].running[at].ticket = ticket;
+            self.members[member].running[at].is_waiting = true;
+            return;
+        }
+        let is_to_stop = slice.is_stopped() && !was_waiting;
+        let rest = if is_to_stop || done == slice.len() {
             Some(Rest::Untried)
         } else if may_fail && self.rng.u8(..6) == 0 {
             self.seen.postponed += 1;

@@ -84,7 +84,7 @@ impl<C: Records> Segment<C> {
 /// Some records of a segment.
 #[derive(Debug)]
 pub(super) struct Part<'s, C> {
-    segment: &'s Segment<C>,
+    pub(super) segment: &'s Segment<C>,
     pub(super) range: Range<usize>,
 }
 

@@ -11,6 +11,7 @@ const PLAN: Plan = Plan {
     slicing: Slicing::Whole,
     queue_records_max: 100,
     queue_bytes_max: 1 << 20,
+    pool: None,
 };
 const BYTES_MAX: usize = 1 << 30;
 const NOW: Duration = Duration::from_secs(1);
@@ -222,6 +223,46 @@ fn what_runs_on_after_a_partition_is_lost_has_no_effect() {
     finish(&mut scheduler, &late);
     assert_eq!(scheduler.take_commit(again), None);
     assert_eq!(scheduler.running, 0);
+}
+
+#[test]
+fn a_route_with_a_limit_leaves_workers_to_others() {
+    let mut scheduler = Scheduler::new(4, BYTES_MAX);
+    let limited = Plan { pool: Some(Pool { id: 0, workers: 2 }), ..plan(Order::None) };
+    let slow = [0, 1].map(|_| scheduler.assign(limited, Ledger::at(0)));
+    let other = scheduler.assign(plan(Order::None), Ledger::at(0));
+    for id in slow.into_iter().chain([other]) {
+        (0..3).for_each(|offset| assert!(deliver(&mut scheduler, id, offset, None)));
+    }
+    let running = start_all(&mut scheduler, NOW);
+    let of_slow: Vec<_> = running.iter().filter(|it| it.0.partition != other).collect();
+    assert_eq!((of_slow.len(), running.len()), (2, 4));
+    finish(&mut scheduler, of_slow[0]);
+    // The other route may have it, or the limited one: both have records.
+    let next = scheduler.next(NOW).expect("a worker is free");
+    finish(&mut scheduler, &next);
+    let rest = running.iter().filter(|it| it.0 != of_slow[0].0);
+    rest.for_each(|it| finish(&mut scheduler, it));
+    let mut records = 5;
+    while let Some(it) = scheduler.next(NOW) {
+        records += it.1.len();
+        finish(&mut scheduler, &it);
+    }
+    assert_eq!(records, 9, "none is left behind");
+}
+
+#[test]
+fn a_partition_given_back_does_not_keep_others_of_its_route_waiting() {
+    let mut scheduler = Scheduler::new(4, BYTES_MAX);
+    let limited = Plan { pool: Some(Pool { id: 0, workers: 1 }), ..plan(Order::None) };
+    let [one, other] = [0, 1].map(|_| scheduler.assign(limited, Ledger::at(0)));
+    assert!(deliver(&mut scheduler, one, 0, None) && deliver(&mut scheduler, other, 0, None));
+    let (ticket, _) = scheduler.next(NOW).expect("ready");
+    assert!(scheduler.next(NOW).is_none());
+    scheduler.remove(ticket.partition);
+    assert!(scheduler.next(NOW).is_none(), "it runs on");
+    scheduler.finish(ticket, Rest::Untried);
+    assert!(scheduler.next(NOW).is_some());
 }
 
 /// The seeds of a simulation: `schedules` from 0 on, or what the environment says.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use moldau_consumer::{App, Batch, Error, Json, Message, Order, State, batch, record};
+use moldau_consumer::{App, Batch, Error, Json, Message, Order, State, Workers, batch, record};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::world::{GROUP, Seen, TOPIC, broker, channel, next, run_until, ticking, values};
+use crate::world::{self, GROUP, Seen, TOPIC, broker, channel, next, run_until, ticking, values};
 
 fn numbers(count: usize) -> Vec<String> {
     (0..count).map(|number| number.to_string()).collect()
@@ -138,6 +139,66 @@ async fn workers_are_added_while_the_app_runs() {
     };
     app.run(shutdown).await.unwrap();
     assert_eq!(broker.committed(GROUP, TOPIC).await, 3);
+}
+
+#[tokio::test]
+async fn workers_follow_the_load() {
+    let broker = broker(1, &[(None, "x"); 4_000]).await;
+    let (sender, mut receiver) = channel();
+    let clock = broker.clock().clone();
+    let running = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&most);
+    let handler = move |message: Message| {
+        let (sender, clock) = (sender.clone(), clock.clone());
+        let (running, most) = (Arc::clone(&running), Arc::clone(&counted));
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            clock.sleep_until(clock.now() + Duration::from_millis(400)).await;
+            running.fetch_sub(1, Ordering::Relaxed);
+            sender.send(Seen::of(&message))
+        }
+    };
+    let route = record(handler).order(Order::None);
+    let app = broker.app(GROUP).workers(Workers::Auto).topic(TOPIC, route);
+    let handled = async {
+        next(&mut receiver, 4_000).await;
+        world::drained(&broker, GROUP, TOPIC).await;
+    };
+    ticking(&broker, app.run(handled)).await.unwrap();
+    assert!(most.load(Ordering::Relaxed) >= 128, "{most:?} ran at a time");
+}
+
+#[tokio::test]
+async fn a_slow_route_leaves_workers_to_others() {
+    let broker = broker(1, &[(None, "slow"); 10]).await;
+    broker.create_topic("quick", 1).await;
+    broker.produce_all("quick", &[(None, "quick"); 10]).await;
+    let (sender, mut receiver) = channel();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let told = sender.clone();
+    let slow = move |message: Message| {
+        let (sender, gate) = (told.clone(), Arc::clone(&gate));
+        async move {
+            sender.send(Seen::of(&message)).unwrap();
+            gate.acquire().await.map(|permit| permit.forget())
+        }
+    };
+    let quick = move |message: Message| std::future::ready(sender.send(Seen::of(&message)));
+    let app = broker
+        .app(GROUP)
+        .workers(4)
+        .topic(TOPIC, record(slow).order(Order::None).concurrency(3))
+        .topic("quick", record(quick));
+    let shutdown = async {
+        let seen = next(&mut receiver, 13).await;
+        assert_eq!(values(&seen).iter().filter(|it| **it == "slow").count(), 3);
+        opened.add_permits(10);
+        next(&mut receiver, 7).await;
+    };
+    app.run(shutdown).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 10);
 }
 
 #[tokio::test]

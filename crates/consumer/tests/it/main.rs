@@ -15,6 +15,7 @@ mod failures;
 mod guide;
 mod layers;
 mod matrix;
+mod memory;
 #[cfg(feature = "real-browser")]
 mod page;
 mod patterns;

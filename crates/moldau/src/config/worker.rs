@@ -21,7 +21,7 @@ use moldau_client::{
     ClusterOptions, ConnectionOptions, FetcherOptions, GroupProtocol, Isolation, MembershipOptions,
     Reset,
 };
-use moldau_consumer::AppOptions;
+use moldau_consumer::{AppOptions, Workers};
 use serde::Deserialize;
 
 use super::problem::At;
@@ -180,11 +180,14 @@ pub(crate) fn settings(mut file: File, sources: &mut Sources) -> Result<Settings
         }
     }
     let at_a_time: usize = routes.iter().map(|route| route.handler.requests_max()).sum();
-    options.workers = options.workers.max(at_a_time);
-    if let Some(workers) = &file.workers {
-        super::at_least_one(workers, "workers")?;
-        options.workers = workers.value;
-    }
+    options.workers = match (&file.workers, options.workers) {
+        (Some(workers), _) => {
+            super::at_least_one(workers, "workers")?;
+            Workers::Fixed(workers.value)
+        }
+        (None, Workers::Fixed(workers)) => Workers::Fixed(workers.max(at_a_time)),
+        (None, Workers::Auto) => Workers::Auto,
+    };
     Ok(Settings { bootstrap, group: file.group_id.value, options, routes })
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use moldau_client::{FetcherOptions, Reset};
-use moldau_consumer::{AnyRoute, App, AppOptions, Batch, Message, Order, batch, record};
+use moldau_consumer::{AnyRoute, App, AppOptions, Batch, Message, Order, Workers, batch, record};
 use moldau_load::generator::runtime;
 use moldau_measure::Error;
 
@@ -32,7 +32,7 @@ pub(super) fn read(reading: &Reading, meter: &Arc<Meter>) -> Result<(), Error> {
 async fn run(reading: &Reading, meter: &Arc<Meter>) -> Result<(), Error> {
     let options = AppOptions {
         fetcher: FetcherOptions { reset: Reset::Earliest, ..FetcherOptions::default() },
-        workers: WORKERS,
+        workers: Workers::Fixed(WORKERS),
         drain_timeout: DRAIN_TIMEOUT,
         ..AppOptions::default()
     };
