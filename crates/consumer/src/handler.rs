@@ -90,6 +90,15 @@ pub trait Handler<W: Work>: Send + Sync + 'static {
 
 /// An argument of a handler, taken from a record or batch.
 pub trait Extract<W>: Sized {
+    /// Reads what [`extract`](Self::extract) needs besides the record; called before it.
+    ///
+    /// # Errors
+    /// What it needs cannot be read.
+    fn prepare(work: &W, context: Context<'_>) -> impl Future<Output = Result<(), Failure>> + Send {
+        let _nothing = (work, context);
+        std::future::ready(Ok(()))
+    }
+
     /// Takes it.
     ///
     /// # Errors
@@ -184,6 +193,8 @@ macro_rules! handler_fn {
             $last: Extract<W>,
         {
             async fn invoke(&self, work: W, context: Context<'_>) -> Result<(), Failure> {
+                $($arg::prepare(&work, context).await?;)*
+                $last::prepare(&work, context).await?;
                 let handled = self(
                     $($arg::extract(&work, context)?,)*
                     $last::extract_last(work, context)?,

@@ -33,7 +33,7 @@ pub use dead_letters::{DeadLetters, Replay};
 #[cfg(feature = "encryption")]
 pub use decrypt::Decrypt;
 pub use delay::Delay;
-pub(crate) use headers::attempts_before;
+pub(crate) use headers::{Origin, attempts_before};
 pub use headers::{header, pipe_header, retry_header};
 pub use metrics::{Measured, Metrics};
 pub use pipe::Pipe;

@@ -35,6 +35,8 @@
 //! | `outbox` | how records are sent |
 //! | `transaction` | returned records and offsets, committed together |
 //! | `reader` | [`Reader`]: reads topics without a group |
+//! | `job_queue` | [`Enqueue`]: records as jobs of a queue, such as a table of PostgreSQL |
+//! | `schema_registry` | values whose schema a Schema Registry holds |
 //! | `testing` | a broker in the process of a test |
 //! | `clock` | [`Clock`]: the time that retries and delays go by |
 //!
@@ -60,6 +62,7 @@ mod failure;
 mod figures;
 mod handler;
 mod holder;
+mod job_queue;
 mod layer;
 mod ledger;
 mod member;
@@ -75,6 +78,8 @@ mod routes;
 mod runtime;
 mod scheduled;
 mod scheduler;
+#[cfg(feature = "schema-registry")]
+pub mod schema_registry;
 mod segment;
 mod shard;
 mod source;
@@ -96,6 +101,9 @@ pub use figures::Trouble;
 #[cfg(feature = "json")]
 pub use handler::Json;
 pub use handler::{Attempt, Extract, FunctionHandler, Handler, HandlerFn, State, Work};
+#[cfg(feature = "postgres")]
+pub use job_queue::{ClaimedJob, JobCounts, JobWorkerOptions, PostgresJobs};
+pub use job_queue::{Enqueue, Job, JobId, JobQueue};
 #[cfg(feature = "encryption")]
 pub use layer::Decrypt;
 pub use layer::{

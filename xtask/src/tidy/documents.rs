@@ -38,6 +38,7 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
         findings.extend(foreign(file));
         if file.path.ends_with(".md") {
             findings.extend(dead_links(file, &paths));
+            findings.extend(missing_tests(file, files));
             findings.extend(status_name(file));
         }
     }
@@ -108,6 +109,25 @@ fn dead_links(file: &File, paths: &BTreeSet<&str>) -> Vec<Finding> {
     findings
 }
 
+/// Code such as `apps.rs::name` that names a test which no file of that name has.
+fn missing_tests(document: &File, files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, line) in document.text.lines().enumerate() {
+        let spans = line.split('`').skip(1).step_by(2);
+        for (path, test) in spans.filter_map(|span| span.split_once(".rs::")) {
+            let (own, suffix) = (format!("{path}.rs"), format!("/{path}.rs"));
+            let function = format!("fn {test}(");
+            let has = |file: &File| {
+                (file.path == own || file.path.ends_with(&suffix)) && file.text.contains(&function)
+            };
+            if !files.iter().any(has) {
+                findings.push(Finding::new("missing-test", &document.path, Some(number), test));
+            }
+        }
+    }
+    findings
+}
+
 /// The path from the root that `target` means in the document `from`.
 fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
@@ -141,6 +161,15 @@ mod tests {
         let text = "[a](docs/b.md) [c](docs/) [d](https://example.com) [e](#f)";
         assert_eq!(rules(&[("README.md", text), ("docs/b.md", "[r](../README.md)")]), [""; 0]);
         assert_eq!(rules(&[("README.md", "[a](docs/b.md)")]), ["dead-link"]);
+    }
+
+    #[test]
+    fn a_test_that_does_not_exist_is_found() {
+        let text = "| a | `b.rs::it_works` | `c` |";
+        let test = ("tests/it/b.rs", "fn it_works() {}");
+        assert_eq!(rules(&[("docs/a.md", text), test]), [""; 0]);
+        let other = ("tests/it/b.rs", "fn it_works_well() {}");
+        assert_eq!(rules(&[("docs/a.md", text), other]), ["missing-test"]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ const TEST_EDGES: &[(&str, &str)] = &[
 ];
 
 /// The most third-party crates that the workspace may name in all.
-const THIRD_PARTY_MAX: usize = 60;
+const THIRD_PARTY_MAX: usize = 62;
 
 /// A package as `cargo metadata` describes it.
 #[derive(Debug, Deserialize)]

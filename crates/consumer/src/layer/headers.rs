@@ -66,15 +66,15 @@ pub mod pipe_header {
 }
 
 /// Where a record was read first, whatever retry topics it came through.
-pub(super) struct Origin {
-    pub(super) topic: String,
-    pub(super) partition: i32,
-    pub(super) offset: i64,
-    pub(super) timestamp: i64,
+pub(crate) struct Origin {
+    pub(crate) topic: String,
+    pub(crate) partition: i32,
+    pub(crate) offset: i64,
+    pub(crate) timestamp: i64,
 }
 
 impl Origin {
-    pub(super) fn of(message: MessageRef<'_>) -> Self {
+    pub(crate) fn of(message: MessageRef<'_>) -> Self {
         Self::by(message, retry_header::TOPIC, retry_header::PARTITION, retry_header::OFFSET)
             .unwrap_or_else(|| Self {
                 topic: message.topic().to_owned(),
