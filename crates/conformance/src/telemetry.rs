@@ -74,17 +74,21 @@ fn java(
 ) -> Result<Vec<Check>> {
     let client_id = format!("java-{way}");
     let mut command = peers.java_tool("TelemetrySession")?;
-    command.args([server.bootstrap(), &client_id, &client_id]);
-    let ended = Process::run(command, &client_id, directory, "", TIMEOUT)?;
-    ensure!(ended.success(), "{}", ended.explanation());
-    let page = broker.metrics()?;
+    let pushed = directory.join(format!("{client_id}-pushed"));
+    command.args([server.bootstrap(), &client_id, &client_id]).arg(&pushed);
+    let mut client = Process::spawn(command, &client_id, directory)?;
+    let producing = page_with_producer(broker, &client_id)?;
+    fs::write(&pushed, "")?;
+    let ended = client.exits_within(TIMEOUT)?;
+    ensure!(ended.is_some_and(|status| status.success()), "{}", client.tail());
+    let stdout = client.stdout_text();
     let mut checks = Vec::new();
-    for (kind, name) in [
-        ("producer", "org_apache_kafka_producer_connection_creation_total"),
-        ("consumer", "org_apache_kafka_consumer_connection_creation_total"),
+    for (kind, name, page) in [
+        ("producer", "org_apache_kafka_producer_connection_creation_total", producing),
+        ("consumer", "org_apache_kafka_consumer_connection_creation_total", broker.metrics()?),
     ] {
-        let id = ended.stdout.lines().find_map(|line| line.strip_prefix(&format!("{kind} ")));
-        let id = id.with_context(|| format!("no id of the {kind}: {}", ended.stdout))?;
+        let id = stdout.lines().find_map(|line| line.strip_prefix(&format!("{kind} ")));
+        let id = id.with_context(|| format!("no id of the {kind}: {stdout}"))?;
         let labels = format!("client_instance_id=\"{id}\",client_id=\"{client_id}\"");
         let is_told = page.lines().any(|line| line.starts_with(&format!("{name}{{{labels}")));
         let names: Vec<_> = page.lines().filter(|line| line.contains(id)).collect();
@@ -120,20 +124,30 @@ fn librdkafka(
     let mut command = Command::new(peers.python());
     command.arg(program).args([server.bootstrap(), &client_id, &client_id]).arg(&stop);
     let mut client = Process::spawn(command, &client_id, directory)?;
-    let labels = format!("client_id=\"{client_id}\"");
-    let is_pushed =
-        |line: &str| line.starts_with("org_apache_kafka_producer_") && line.contains(&labels);
-    let deadline = Instant::now() + TIMEOUT;
-    let mut page = String::new();
-    while Instant::now() < deadline && !page.lines().any(is_pushed) {
-        pause(PAUSE);
-        page = broker.metrics()?;
-    }
+    let page = page_with_producer(broker, &client_id)?;
     fs::write(&stop, "")?;
     let ended = client.exits_within(TIMEOUT)?;
     ensure!(ended.is_some_and(|status| status.success()), "{}", client.tail());
     let name = format!("metrics of {client_id} are shown");
-    Ok(vec![Check::new(&name, page.lines().any(is_pushed), &client.tail())])
+    Ok(vec![Check::new(&name, has_producer(&page, &client_id), &client.tail())])
+}
+
+/// The broker's metrics once they have those of this producer, or as they are after a minute.
+fn page_with_producer(broker: &Moldau, client_id: &str) -> Result<String> {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let page = broker.metrics()?;
+        if has_producer(&page, client_id) || Instant::now() > deadline {
+            return Ok(page);
+        }
+        pause(PAUSE);
+    }
+}
+
+fn has_producer(page: &str, client_id: &str) -> bool {
+    let labels = format!("client_id=\"{client_id}\"");
+    let mut lines = page.lines().filter(|line| line.contains(&labels));
+    lines.any(|line| line.starts_with("org_apache_kafka_producer_"))
 }
 
 fn contains(bytes: &[u8], part: &[u8]) -> bool {

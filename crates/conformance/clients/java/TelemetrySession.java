@@ -1,3 +1,5 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
@@ -9,7 +11,9 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * A producer and a consumer with their own metrics switched on, as they are by default. Prints the
- * instance id of each, and ends once both have pushed for the last time: when they are closed.
+ * instance id of each. The producer stays open until a file exists: a producer that is closed with
+ * nothing in flight may end before its last push. The consumer pushes for the last time when it is
+ * closed.
  */
 public final class TelemetrySession {
     private static final Duration TIMEOUT = Duration.ofSeconds(30);
@@ -20,6 +24,7 @@ public final class TelemetrySession {
         String bootstrap = arguments[0];
         String topic = arguments[1];
         String clientId = arguments[2];
+        Path pushed = Path.of(arguments[3]);
         Properties common = new Properties();
         common.put("bootstrap.servers", bootstrap);
         common.put("client.id", clientId);
@@ -31,6 +36,10 @@ public final class TelemetrySession {
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(ofProducer)) {
             producer.send(new ProducerRecord<>(topic, "key", "value")).get();
             System.out.println("producer " + producer.clientInstanceId(TIMEOUT));
+            long deadline = System.nanoTime() + TIMEOUT.toNanos();
+            while (!Files.exists(pushed) && System.nanoTime() < deadline) {
+                Thread.sleep(20);
+            }
         }
 
         Properties ofConsumer = new Properties();
