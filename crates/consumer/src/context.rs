@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use moldau_client::{Cluster, Record, TopicPartition};
 use tokio::sync::watch;
 
@@ -14,7 +15,7 @@ use crate::failure::{Cause, Failure};
 use crate::figures::Board;
 use crate::message::MessageRef;
 use crate::outbox::{Outbox, Sending, To};
-use crate::outgoing::{Buffer, Outputs};
+use crate::outgoing::{Buffer, Outgoing};
 use crate::scheduler::{Attempt, PostponedBy};
 
 /// What surrounds the handling of a record or batch.
@@ -121,14 +122,16 @@ impl<'a> Context<'a> {
         Sending::new(&self.services.outbox, self.returned, now_ms)
     }
 
-    /// Sends what a handler returned.
-    pub(crate) async fn send_returned(&self, returned: impl Outputs) -> Result<(), Failure> {
-        let records = returned.into_records();
-        if records.is_empty() {
-            return Ok(());
-        }
-        let sent = self.outbox().send_returned(self.source, records).await;
-        sent.map_err(|error| Cause::Failed(error.into()).into())
+    /// Sends what a handler returned. Boxed, so that the future of a handler that returns nothing
+    /// stays small.
+    pub(crate) fn send_returned(
+        self,
+        records: Vec<Outgoing>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let sent = self.outbox().send_returned(self.source, records).await;
+            sent.map_err(|error| Cause::Failed(error.into()).into())
+        })
     }
 
     /// Counts a failed attempt, where it ends: a layer that settles the failure calls this.

@@ -200,7 +200,8 @@ macro_rules! handler_fn {
                     $last::extract_last(work, context)?,
                 );
                 let returned = handled.await.map_err(|error| Failure::of(error.into()))?;
-                context.send_returned(returned).await
+                let records = returned.into_records();
+                if records.is_empty() { Ok(()) } else { context.send_returned(records).await }
             }
         }
     };
