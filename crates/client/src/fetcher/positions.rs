@@ -1,10 +1,7 @@
 //! Assigned partitions, their positions, and what follows from an answer: no I/O.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Instant;
-
-use moldau_protocol::Uuid;
 
 use super::{Fetched, Start};
 use crate::metadata::{Leader, Metadata, TopicRef};
@@ -33,7 +30,7 @@ struct Assigned {
     generation: u64,
 }
 
-/// A partition that is to be fetched.
+/// A partition that is to be fetched, as of the last look at it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Wanted {
     pub(super) key: Key,
@@ -44,6 +41,17 @@ pub(super) struct Wanted {
     pub(super) generation: u64,
 }
 
+/// What has changed for the task of a broker since it last looked.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Partitions to fetch from now on, or from another position than before.
+    pub(super) read: Vec<Wanted>,
+    /// Partitions not to fetch any more.
+    pub(super) leave: Vec<Key>,
+}
+
+/// Changes are kept by broker, so that a look costs as much as has changed, however many
+/// partitions are assigned.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     assigned: HashMap<Key, Assigned>,
@@ -51,6 +59,13 @@ pub(super) struct Positions {
     next_key: Key,
     next_generation: u64,
     metadata_generation: u64,
+    /// Partitions whose position is unknown.
+    unresolved: HashSet<Key>,
+    leaderless: HashSet<Key>,
+    /// Partitions that are left alone until a time.
+    postponed: BTreeSet<(Instant, Key)>,
+    /// What has changed of each broker's partitions since its task last looked.
+    changed: HashMap<i32, HashSet<Key>>,
 }
 
 impl Positions {
@@ -61,9 +76,13 @@ impl Positions {
         self.next_generation += 1;
         let position = match start {
             Start::Offset(offset) => Position::At(offset),
-            start => Position::Unknown(start),
+            start => {
+                self.unresolved.insert(self.next_key);
+                Position::Unknown(start)
+            }
         };
         self.by_name.insert(name, self.next_key);
+        self.leaderless.insert(self.next_key);
         self.assigned.insert(
             self.next_key,
             Assigned {
@@ -76,7 +95,6 @@ impl Positions {
                 generation: self.next_generation,
             },
         );
-        self.metadata_generation = 0;
     }
 
     /// Moves a partition to `start`; whether it is assigned. It gets another key, so that a fetch
@@ -94,14 +112,14 @@ impl Positions {
     }
 
     pub(super) fn unassign(&mut self, name: &TopicPartition) {
-        if let Some(key) = self.by_name.remove(name) {
-            self.assigned.remove(&key);
+        if let Some(key) = self.by_name.get(name) {
+            self.give_up(*key);
         }
     }
 
     pub(super) fn set_paused(&mut self, name: &TopicPartition, paused: bool) {
-        if let Some(assigned) = self.by_name.get(name).and_then(|key| self.assigned.get_mut(key)) {
-            assigned.paused = paused;
+        if let Some(key) = self.by_name.get(name).copied() {
+            self.change(key, |assigned| assigned.paused = paused);
         }
     }
 
@@ -114,153 +132,170 @@ impl Positions {
 
     /// Takes leaders and ids from the metadata; true if a partition has another leader.
     pub(super) fn follow_metadata(&mut self, metadata: &Metadata) -> bool {
-        if metadata.generation == self.metadata_generation {
-            return false;
-        }
+        let keys: Vec<Key> = if metadata.generation == self.metadata_generation {
+            self.leaderless.iter().copied().collect()
+        } else {
+            self.assigned.keys().copied().collect()
+        };
         self.metadata_generation = metadata.generation;
         let mut has_changed = false;
-        for assigned in self.assigned.values_mut() {
+        for key in keys {
+            let Some(assigned) = self.assigned.get_mut(&key) else { continue };
             let leader = metadata.leader(&assigned.topic.name, assigned.partition);
-            has_changed |= leader != assigned.leader;
-            assigned.leader = leader;
-            if let Some(topic) = metadata.topics.get(&assigned.topic.name) {
-                assigned.topic.id = topic.topic.id;
+            let topic = metadata.topics.get(&assigned.topic.name);
+            let id = topic.map_or(assigned.topic.id, |topic| topic.topic.id);
+            if (leader, id) == (assigned.leader, assigned.topic.id) {
+                continue;
             }
+            has_changed |= leader != assigned.leader;
+            for broker in [assigned.leader, leader].into_iter().flatten() {
+                self.changed.entry(broker.node).or_default().insert(key);
+            }
+            (assigned.leader, assigned.topic.id) = (leader, id);
+            match leader {
+                Some(_) => self.leaderless.remove(&key),
+                None => self.leaderless.insert(key),
+            };
         }
         has_changed
     }
 
-    /// Brokers that lead assigned partitions.
-    pub(super) fn leaders(&self) -> HashSet<i32> {
-        let leaders = self.assigned.values().filter_map(|assigned| assigned.leader);
-        leaders.map(|leader| leader.node).collect()
+    /// Brokers that lead assigned partitions, or did.
+    pub(super) fn leaders(&self) -> impl Iterator<Item = i32> {
+        self.changed.keys().copied()
     }
 
     pub(super) fn lacks_leader(&self) -> bool {
-        self.assigned.values().any(|assigned| assigned.leader.is_none())
+        !self.leaderless.is_empty()
     }
 
     /// Partitions whose position must be asked for.
-    pub(super) fn unknown(&self, now: Instant) -> Vec<(Key, TopicPartition, Start)> {
-        let due = self.assigned.iter().filter(|(_, assigned)| assigned.is_due(now));
+    pub(super) fn unknown(&self) -> Vec<(Key, TopicPartition, Start)> {
+        let unresolved = self.unresolved.iter();
+        let unresolved = unresolved.filter_map(|key| Some((*key, self.assigned.get(key)?)));
+        let due = unresolved.filter(|(_, assigned)| assigned.not_before.is_none());
         due.filter_map(|(key, assigned)| match assigned.position {
             Position::Unknown(start) => {
                 let topic = assigned.topic.name.clone();
-                Some((*key, TopicPartition { topic, partition: assigned.partition }, start))
+                Some((key, TopicPartition { topic, partition: assigned.partition }, start))
             }
             Position::At(_) => None,
         })
         .collect()
     }
 
-    /// What to fetch from `node`.
-    pub(super) fn wanted(&self, node: i32, now: Instant) -> Vec<Wanted> {
-        let due = self.assigned.iter().filter(|(_, assigned)| assigned.is_due(now));
-        due.filter_map(|(key, assigned)| {
-            let leader = assigned.leader.filter(|leader| leader.node == node)?;
-            let Position::At(position) = assigned.position else { return None };
-            (!assigned.paused).then(|| Wanted {
-                key: *key,
-                topic: assigned.topic.clone(),
-                partition: assigned.partition,
-                position,
-                leader_epoch: leader.epoch,
-                generation: assigned.generation,
-            })
-        })
-        .collect()
+    /// Tries partitions again whose time has come.
+    pub(super) fn wake(&mut self, now: Instant) {
+        while let Some((until, key)) = self.postponed.first().copied()
+            && until <= now
+        {
+            self.postponed.pop_first();
+            self.change(key, |assigned| assigned.not_before = None);
+        }
+    }
+
+    /// What has changed in what to fetch from `node`.
+    pub(super) fn changes(&mut self, node: i32) -> Changes {
+        let mut changes = Changes::default();
+        for key in self.changed.get_mut(&node).into_iter().flat_map(HashSet::drain) {
+            match self.assigned.get(&key).and_then(|assigned| assigned.wanted(key, node)) {
+                Some(wanted) => changes.read.push(wanted),
+                None => changes.leave.push(key),
+            }
+        }
+        changes
     }
 
     /// The earliest moment at which a failed partition may be tried again.
-    pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
-        let pauses = self.assigned.values().filter_map(|assigned| assigned.not_before);
-        pauses.filter(|pause| *pause > now).min()
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.postponed.first().map(|(until, _)| *until)
     }
 
     /// Sets the position that the leader named, unless it was set from outside meanwhile.
     pub(super) fn resolve(&mut self, key: Key, offset: i64) {
-        if let Some(assigned) = self.assigned.get_mut(&key)
-            && matches!(assigned.position, Position::Unknown(_))
-        {
-            assigned.position = Position::At(offset);
+        if self.unresolved.remove(&key) {
+            self.change(key, |assigned| assigned.position = Position::At(offset));
         }
     }
 
     /// No record has the timestamp that it was to start at.
     pub(super) fn start_at_end(&mut self, key: Key) {
-        if let Some(assigned) = self.assigned.get_mut(&key)
-            && matches!(assigned.position, Position::Unknown(_))
-        {
-            assigned.position = Position::Unknown(Start::Latest);
+        if self.unresolved.contains(&key) {
+            self.change(key, |assigned| assigned.position = Position::Unknown(Start::Latest));
         }
     }
 
     /// Moves on after an answer to `wanted`; false if the partition was moved meanwhile.
     pub(super) fn advance(&mut self, wanted: &Wanted, next: i64) -> bool {
-        match self.assigned.get_mut(&wanted.key) {
-            Some(assigned) if assigned.position == Position::At(wanted.position) => {
-                assigned.position = Position::At(next);
-                true
-            }
-            _ => false,
+        let is_there = self.is_at(wanted);
+        if is_there {
+            self.change(wanted.key, |assigned| assigned.position = Position::At(next));
         }
+        is_there
     }
 
     /// The position of `wanted` lies outside the log: go on at `start`.
     pub(super) fn reset(&mut self, wanted: &Wanted, start: Start) {
-        if let Some(assigned) = self.assigned.get_mut(&wanted.key)
-            && assigned.position == Position::At(wanted.position)
-        {
-            assigned.position = Position::Unknown(start);
+        if self.is_at(wanted) {
+            self.unresolved.insert(wanted.key);
+            self.change(wanted.key, |assigned| assigned.position = Position::Unknown(start));
         }
     }
 
     /// Leaves a partition alone until `until`.
     pub(super) fn postpone(&mut self, key: Key, until: Instant) {
-        if let Some(assigned) = self.assigned.get_mut(&key) {
-            assigned.not_before = Some(until);
+        let mut before = None;
+        self.change(key, |assigned| before = assigned.not_before.replace(until));
+        if let Some(before) = before {
+            self.postponed.remove(&(before, key));
+        }
+        if self.assigned.contains_key(&key) {
+            self.postponed.insert((until, key));
         }
     }
 
-    /// Stops reading a partition that cannot be read.
+    /// Stops reading a partition.
     pub(super) fn give_up(&mut self, key: Key) {
+        self.change(key, |_| ());
+        self.unresolved.remove(&key);
+        self.leaderless.remove(&key);
         if let Some(assigned) = self.assigned.remove(&key) {
+            if let Some(until) = assigned.not_before {
+                self.postponed.remove(&(until, key));
+            }
             let topic = assigned.topic.name;
             self.by_name.remove(&TopicPartition { topic, partition: assigned.partition });
+        }
+    }
+
+    fn is_at(&self, wanted: &Wanted) -> bool {
+        let assigned = self.assigned.get(&wanted.key);
+        assigned.is_some_and(|assigned| assigned.position == Position::At(wanted.position))
+    }
+
+    /// Changes a partition that is assigned; the task of its leader will look at it.
+    fn change(&mut self, key: Key, change: impl FnOnce(&mut Assigned)) {
+        if let Some(assigned) = self.assigned.get_mut(&key) {
+            change(assigned);
+            if let Some(leader) = assigned.leader {
+                self.changed.entry(leader.node).or_default().insert(key);
+            }
         }
     }
 }
 
 impl Assigned {
-    fn is_due(&self, now: Instant) -> bool {
-        self.not_before.is_none_or(|pause| pause <= now)
-    }
-}
-
-/// Finds the asked-for partition that a part of an answer belongs to.
-#[derive(Debug, Default)]
-pub(super) struct Lookup {
-    by_name: HashMap<(Arc<str>, i32), Wanted>,
-    by_id: HashMap<(Uuid, i32), Wanted>,
-}
-
-impl Lookup {
-    pub(super) fn of(wanted: &[Wanted]) -> Self {
-        let mut lookup = Self::default();
-        for wanted in wanted {
-            let (topic, partition) = (&wanted.topic, wanted.partition);
-            lookup.by_name.insert((topic.name.clone(), partition), wanted.clone());
-            lookup.by_id.insert((topic.id, partition), wanted.clone());
-        }
-        lookup
-    }
-
-    /// By name up to version 12 of Fetch, by id from 13 on (KIP-516).
-    pub(super) fn find(&self, name: &str, id: Uuid, partition: i32) -> Option<&Wanted> {
-        if name.is_empty() {
-            self.by_id.get(&(id, partition))
-        } else {
-            self.by_name.get(&(name.into(), partition))
-        }
+    /// What to fetch from `node`, if that is the leader and nothing stands against it.
+    fn wanted(&self, key: Key, node: i32) -> Option<Wanted> {
+        let leader = self.leader.filter(|leader| leader.node == node)?;
+        let Position::At(position) = self.position else { return None };
+        (!self.paused && self.not_before.is_none()).then(|| Wanted {
+            key,
+            topic: self.topic.clone(),
+            partition: self.partition,
+            position,
+            leader_epoch: leader.epoch,
+            generation: self.generation,
+        })
     }
 }

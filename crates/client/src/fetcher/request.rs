@@ -12,6 +12,7 @@ use super::aborted::Aborted;
 use super::positions::Wanted;
 use super::session::SessionRequest;
 use super::{FetcherOptions, Isolation};
+use crate::metadata::TopicRef;
 
 /// The request for one step of a session.
 pub(super) fn build(options: &FetcherOptions, session: &SessionRequest) -> FetchRequest {
@@ -26,17 +27,19 @@ pub(super) fn build(options: &FetcherOptions, session: &SessionRequest) -> Fetch
         session_id: session.id,
         session_epoch: session.epoch,
         topics: by_topic(&session.fetch)
+            .into_iter()
             .map(|(topic, partitions)| FetchTopic {
-                topic: topic.topic.name.to_string(),
-                topic_id: topic.topic.id,
+                topic: topic.name.to_string(),
+                topic_id: topic.id,
                 partitions: partitions.iter().map(|wanted| partition(options, wanted)).collect(),
                 ..Default::default()
             })
             .collect(),
         forgotten_topics_data: by_topic(&session.forget)
+            .into_iter()
             .map(|(topic, partitions)| ForgottenTopic {
-                topic: topic.topic.name.to_string(),
-                topic_id: topic.topic.id,
+                topic: topic.name.to_string(),
+                topic_id: topic.id,
                 partitions: partitions.iter().map(|wanted| wanted.partition).collect(),
                 ..Default::default()
             })
@@ -55,14 +58,12 @@ fn partition(options: &FetcherOptions, wanted: &Wanted) -> FetchPartition {
     }
 }
 
-fn by_topic(wanted: &[Wanted]) -> impl Iterator<Item = (Wanted, Vec<Wanted>)> {
-    let mut sorted = wanted.to_vec();
-    sorted.sort_by(|a, b| a.topic.name.cmp(&b.topic.name));
-    let topics: Vec<_> = sorted
-        .chunk_by(|a, b| a.topic.name == b.topic.name)
-        .filter_map(|topic| Some((topic.first()?.clone(), topic.to_vec())))
-        .collect();
-    topics.into_iter()
+/// The partitions of each topic.
+fn by_topic(wanted: &[Wanted]) -> Vec<(&TopicRef, Vec<&Wanted>)> {
+    let mut sorted: Vec<&Wanted> = wanted.iter().collect();
+    sorted.sort_unstable_by(|a, b| (&a.topic.name, a.partition).cmp(&(&b.topic.name, b.partition)));
+    let topics = sorted.chunk_by(|a, b| a.topic.name == b.topic.name);
+    topics.filter_map(|topic| Some((&topic.first()?.topic, topic.to_vec()))).collect()
 }
 
 /// One partition of an answer.

@@ -9,7 +9,7 @@ use moldau_protocol::messages::FetchResponse;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use super::positions::{Lookup, Wanted};
+use super::positions::Wanted;
 use super::request::{self, Part};
 use super::session::Session;
 use super::{Fetched, Reset, Shared, Start};
@@ -37,9 +37,11 @@ pub(super) async fn direct(shared: Arc<Shared>) {
         let now = Instant::now();
         let (has_changed, leaders, unknown, lacks_leader, due) = {
             let mut positions = shared.lock();
+            positions.wake(now);
             let has_changed = positions.follow_metadata(&metadata);
-            let (leaders, unknown) = (positions.leaders(), positions.unknown(now));
-            (has_changed, leaders, unknown, positions.lacks_leader(), positions.next_due(now))
+            let leaders: Vec<i32> = positions.leaders().collect();
+            let unknown = positions.unknown();
+            (has_changed, leaders, unknown, positions.lacks_leader(), positions.next_due())
         };
         if has_changed {
             // The task of a leader may have looked before its partition had one.
@@ -138,19 +140,20 @@ async fn fetch_from(shared: Arc<Shared>, node: i32) {
         changed.as_mut().enable();
 
         let now = Instant::now();
-        let (wanted, due) = {
-            let positions = shared.lock();
-            (positions.wanted(node, now), positions.next_due(now))
+        let (changes, due) = {
+            let mut positions = shared.lock();
+            positions.wake(now);
+            (positions.changes(node), positions.next_due())
         };
-        if wanted.is_empty() {
+        session.change(changes);
+        if session.is_empty() {
             tokio::select! {
                 () = changed => {}
                 () = sleep_until(due) => {}
             }
             continue;
         }
-        if let Err(error) = fetch_once(&shared, node, &mut connection, &mut session, &wanted).await
-        {
+        if let Err(error) = fetch_once(&shared, node, &mut connection, &mut session).await {
             tracing::debug!(node, %error, "fetch failed");
             session.failed();
             connection = None;
@@ -165,13 +168,12 @@ async fn fetch_once(
     node: i32,
     connection: &mut Option<Connection>,
     session: &mut Session,
-    wanted: &[Wanted],
 ) -> Result<()> {
     let connection = match connection {
         Some(open) => open,
         None => connection.insert(shared.cluster.dedicated_connection(node).await?),
     };
-    let step = session.request(wanted);
+    let step = session.request();
     let request = request::build(&shared.options, &step);
     let timeout = shared.cluster.options().connection.request_timeout + shared.options.max_wait;
     let answer: FetchResponse = connection.send_within(&request, timeout).await?;
@@ -183,10 +185,9 @@ async fn fetch_once(
         }
         _ => Error::check(answer.error_code, "fetch", None)?,
     }
-    let lookup = Lookup::of(wanted);
     let mut stale_leader = false;
     for part in request::parts(answer) {
-        let Some(wanted) = lookup.find(&part.topic, part.topic_id, part.partition) else {
+        let Some(wanted) = session.find(&part.topic, part.topic_id, part.partition) else {
             continue;
         };
         stale_leader |= take_part(shared, wanted, part).await;

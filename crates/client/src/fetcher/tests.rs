@@ -3,6 +3,7 @@
 use moldau_protocol::Uuid;
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
 
+use super::positions::Wanted;
 use super::request::whole_batches;
 use super::*;
 use crate::metadata::{Leader, Metadata, Partition, Topic};
@@ -92,6 +93,11 @@ fn batches_before_one_of_unknown_length_are_kept() {
     assert!(whole_batches(&Bytes::from(old)).is_err());
 }
 
+/// What broker 1 is to fetch from now on.
+fn read(positions: &mut Positions) -> Vec<Wanted> {
+    positions.changes(1).read
+}
+
 #[test]
 fn paused_and_postponed_partitions_are_not_wanted() {
     let now = std::time::Instant::now();
@@ -100,78 +106,139 @@ fn paused_and_postponed_partitions_are_not_wanted() {
     positions.assign(topic(), 0, Start::Offset(5));
     positions.assign(topic(), 1, Start::Latest);
     positions.follow_metadata(&metadata(1));
-    let wanted = positions.wanted(1, now);
+    let wanted = read(&mut positions);
     assert_eq!(wanted.len(), 1, "a position that is not known cannot be fetched");
     assert_eq!((wanted[0].position, wanted[0].leader_epoch), (5, 3));
-    assert!(positions.wanted(2, now).is_empty());
+    assert!(positions.changes(2).read.is_empty());
+    assert!(read(&mut positions).is_empty(), "it is told once");
+    let key = wanted[0].key;
     positions.set_paused(&TopicPartition::of("t", 0), true);
-    assert!(positions.wanted(1, now).is_empty());
+    assert_eq!(positions.changes(1).leave, [key]);
     positions.set_paused(&TopicPartition::of("t", 0), false);
-    positions.postpone(wanted[0].key, later);
-    assert!(positions.wanted(1, now).is_empty());
-    assert_eq!(positions.next_due(now), Some(later));
-    assert_eq!(positions.wanted(1, later).len(), 1);
+    assert_eq!(read(&mut positions), wanted);
+    positions.postpone(key, later);
+    assert_eq!(positions.changes(1).leave, [key]);
+    assert_eq!(positions.next_due(), Some(later));
+    positions.wake(now);
+    assert!(read(&mut positions).is_empty());
+    positions.wake(later);
+    assert_eq!(read(&mut positions), wanted);
+    assert_eq!(positions.next_due(), None);
+}
+
+#[test]
+fn partition_that_moves_is_left_by_its_old_leader_and_read_from_the_new_one() {
+    let mut positions = Positions::default();
+    positions.assign(topic(), 0, Start::Offset(5));
+    assert!(positions.lacks_leader());
+    assert!(positions.follow_metadata(&metadata(1)) && !positions.lacks_leader());
+    let key = read(&mut positions)[0].key;
+    let mut moved = metadata(2);
+    moved.brokers.insert(2, Address { host: "localhost".to_owned(), port: 9093 });
+    let leader = Some(Leader { node: 2, epoch: 4 });
+    let partitions = vec![Partition { index: 0, leader, replicas: vec![2], in_sync: vec![2] }];
+    let known = Topic { topic: topic(), internal: false, partitions };
+    moved.topics.insert("t".into(), Arc::new(known));
+    assert!(positions.follow_metadata(&moved));
+    assert_eq!(positions.changes(1).leave, [key]);
+    assert_eq!(positions.changes(2).read[0].leader_epoch, 4);
+    let mut leaders: Vec<i32> = positions.leaders().collect();
+    leaders.sort_unstable();
+    assert_eq!(leaders, [1, 2]);
+    assert!(positions.follow_metadata(&Metadata { generation: 3, ..Metadata::default() }));
+    assert!(positions.lacks_leader());
+    assert_eq!(positions.changes(2).leave, [key]);
+}
+
+#[test]
+fn topic_created_anew_is_read_by_its_new_id() {
+    let mut positions = Positions::default();
+    positions.assign(topic(), 0, Start::Offset(5));
+    positions.follow_metadata(&metadata(1));
+    read(&mut positions);
+    let mut anew = metadata(2);
+    let id = Uuid::from_bytes([2; 16]);
+    let known = anew.topics.get_mut("t").map(Arc::make_mut).unwrap();
+    known.topic.id = id;
+    assert!(!positions.follow_metadata(&anew), "its leader is the same");
+    assert_eq!(read(&mut positions)[0].topic.id, id);
 }
 
 #[test]
 fn answer_to_an_older_position_is_dropped() {
-    let now = std::time::Instant::now();
     let mut positions = Positions::default();
     positions.assign(topic(), 0, Start::Offset(5));
     positions.follow_metadata(&metadata(1));
-    let old = positions.wanted(1, now).remove(0);
+    let old = read(&mut positions).remove(0);
     let answer = Fetched { generation: old.generation, ..fetched(5, Vec::new()) };
     assert!(positions.is_valid(&answer));
     positions.assign(topic(), 0, Start::Offset(100));
-    positions.follow_metadata(&metadata(2));
+    positions.follow_metadata(&metadata(1));
     assert!(!positions.advance(&old, 8));
     assert!(!positions.is_valid(&answer));
-    assert_eq!(positions.wanted(1, now)[0].position, 100);
+    let changes = positions.changes(1);
+    assert_eq!((changes.read[0].position, changes.leave), (100, vec![old.key]));
 }
 
 #[test]
 fn resolved_position_is_fetched_and_reset_asks_again() {
-    let now = std::time::Instant::now();
     let mut positions = Positions::default();
     positions.assign(topic(), 0, Start::Earliest);
     positions.follow_metadata(&metadata(1));
-    let (key, partition, start) = positions.unknown(now).remove(0);
+    let (key, partition, start) = positions.unknown().remove(0);
     assert_eq!((partition, start), (TopicPartition::of("t", 0), Start::Earliest));
     positions.resolve(key, 40);
-    let wanted = positions.wanted(1, now).remove(0);
+    assert!(positions.unknown().is_empty());
+    let wanted = read(&mut positions).remove(0);
     assert!(positions.advance(&wanted, 50));
     positions.reset(&wanted, Start::Latest);
-    assert!(positions.unknown(now).is_empty(), "the position has moved on since");
-    let wanted = positions.wanted(1, now).remove(0);
+    assert!(positions.unknown().is_empty(), "the position has moved on since");
+    let wanted = read(&mut positions).remove(0);
     positions.reset(&wanted, Start::Latest);
-    assert_eq!(positions.unknown(now).len(), 1);
+    assert_eq!(positions.unknown().len(), 1);
+    assert_eq!(positions.changes(1).leave, [key]);
+}
+
+#[test]
+fn position_that_is_asked_for_waits_after_a_failure() {
+    let now = std::time::Instant::now();
+    let later = now + Duration::from_secs(1);
+    let mut positions = Positions::default();
+    positions.assign(topic(), 0, Start::Earliest);
+    positions.follow_metadata(&metadata(1));
+    let key = positions.unknown()[0].0;
+    positions.postpone(key, later);
+    assert!(positions.unknown().is_empty());
+    positions.wake(later);
+    assert_eq!(positions.unknown().len(), 1);
+    positions.postpone(key, later);
+    positions.unassign(&TopicPartition::of("t", 0));
+    assert_eq!(positions.next_due(), None, "it is not assigned any more");
 }
 
 #[test]
 fn partition_that_is_moved_stays_paused_and_drops_what_was_fetched() {
-    let now = std::time::Instant::now();
     let name = TopicPartition::of("t", 0);
     let mut positions = Positions::default();
     assert!(!positions.seek(&name, Start::Earliest));
     positions.assign(topic(), 0, Start::Offset(5));
     positions.follow_metadata(&metadata(1));
-    let old = positions.wanted(1, now).remove(0);
+    let old = read(&mut positions).remove(0);
     positions.set_paused(&name, true);
     assert!(positions.seek(&name, Start::Offset(9)));
-    positions.follow_metadata(&metadata(2));
-    assert!(positions.wanted(1, now).is_empty() && !positions.advance(&old, 6));
+    positions.follow_metadata(&metadata(1));
+    assert!(read(&mut positions).is_empty() && !positions.advance(&old, 6));
     positions.set_paused(&name, false);
-    assert_eq!(positions.wanted(1, now)[0].position, 9);
+    assert_eq!(read(&mut positions)[0].position, 9);
 }
 
 #[test]
 fn partition_without_a_record_of_the_time_starts_at_its_end() {
-    let now = std::time::Instant::now();
     let mut positions = Positions::default();
     positions.assign(topic(), 0, Start::Timestamp(7));
     positions.follow_metadata(&metadata(1));
-    let (key, _, start) = positions.unknown(now).remove(0);
+    let (key, _, start) = positions.unknown().remove(0);
     assert_eq!(start, Start::Timestamp(7));
     positions.start_at_end(key);
-    assert_eq!(positions.unknown(now)[0].2, Start::Latest);
+    assert_eq!(positions.unknown()[0].2, Start::Latest);
 }

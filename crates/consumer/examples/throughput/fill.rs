@@ -27,11 +27,21 @@ pub(crate) fn fill(
     partitions: usize,
     records: usize,
 ) -> Result<(), Error> {
+    fill_topics(bootstrap, &[(topic.to_owned(), records)], partitions)
+}
+
+/// As [`fill`], for topics that are either all there or all missing.
+pub(crate) fn fill_topics(
+    bootstrap: &str,
+    topics: &[(String, usize)],
+    partitions: usize,
+) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let cluster = Cluster::connect(&[bootstrap.to_owned()], ClusterOptions::default()).await?;
-        let spec = TopicSpec::new(topic, i32::try_from(partitions)?);
-        let created = Admin::new(&cluster).create_topics(&[spec], false).await?;
+        let count = i32::try_from(partitions)?;
+        let specs: Vec<_> = topics.iter().map(|(name, _)| TopicSpec::new(name, count)).collect();
+        let created = Admin::new(&cluster).create_topics(&specs, false).await?;
         if created.into_iter().any(|it| it.is_err()) {
             // It was filled by an earlier run.
             return Ok(());
@@ -43,29 +53,43 @@ pub(crate) fn fill(
             counted.fetch_add(count, Ordering::Relaxed);
         };
         let producer = Producer::start(&cluster, ProducerOptions::default(), sink).await?;
-        let mut handles = Vec::new();
-        for partition in 0..i32::try_from(partitions)? {
-            handles.push(producer.partition(topic, partition).await?);
-        }
-        let value = [b'x'; VALUE_BYTES];
-        // Retention deletes old records.
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let timestamp = i64::try_from(since_1970.as_millis())?;
-        for number in 0..records / partitions {
-            for (partition, handle) in handles.iter().enumerate() {
-                let key = format!("{:06}", (number * partitions + partition) % KEYS);
-                let (key, value) = (Some(key.as_bytes()), Some(value.as_slice()));
-                let record = Record { token: 0, timestamp, key, value, headers: &[] };
-                producer.room_for(&record).await;
-                producer.send(*handle, &record)?;
-            }
+        let mut total = 0;
+        for (topic, records) in topics {
+            total += fill_topic(&producer, topic, partitions, records / partitions).await?;
         }
         producer.close().await;
-        match delivered.load(Ordering::Relaxed) == records / partitions * partitions {
+        match delivered.load(Ordering::Relaxed) == total {
             true => Ok(()),
             false => Err("the topic was not filled".into()),
         }
     })
+}
+
+/// Sends so many records to each partition; how many these are in all.
+async fn fill_topic(
+    producer: &Producer,
+    topic: &str,
+    partitions: usize,
+    each: usize,
+) -> Result<usize, Error> {
+    let mut handles = Vec::new();
+    for partition in 0..i32::try_from(partitions)? {
+        handles.push(producer.partition(topic, partition).await?);
+    }
+    let value = [b'x'; VALUE_BYTES];
+    // Retention deletes old records.
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let timestamp = i64::try_from(since_1970.as_millis())?;
+    for number in 0..each {
+        for (partition, handle) in handles.iter().enumerate() {
+            let key = format!("{:06}", (number * partitions + partition) % KEYS);
+            let (key, value) = (Some(key.as_bytes()), Some(value.as_slice()));
+            let record = Record { token: 0, timestamp, key, value, headers: &[] };
+            producer.room_for(&record).await;
+            producer.send(*handle, &record)?;
+        }
+    }
+    Ok(each * partitions)
 }
 
 /// With a key of 6 bytes and what a record takes beside them, 100 bytes and some.

@@ -7,13 +7,18 @@
 //! Each measurement is a process of its own, so its CPU time is that of the consumer alone. Without
 //! `bootstrap`, the broker is another process that this one starts. A line per mode gives medians.
 //!
+//! With `topics=1000` it measures what many topics cost instead, all of them together with so many
+//! `records`: see `topics`.
+//!
 //! | module | what it holds |
 //! |---|---|
 //! | `fill` | the broker's process, and the records of a topic |
 //! | `modes` | one measurement: a process that consumes a topic |
+//! | `topics` | measurements of many topics |
 
 mod fill;
 mod modes;
+mod topics;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +30,11 @@ fn main() -> Result<(), Error> {
     match arguments.first().map(String::as_str) {
         Some("broker") => fill::serve(),
         Some("measure") => modes::measure(&Options::of(&arguments[1..])?),
-        _ => compare(&Options::of(&arguments)?),
+        Some("measure-topics") => topics::measure(&Options::of(&arguments[1..])?),
+        _ => {
+            let options = Options::of(&arguments)?;
+            if options.topics.is_some() { topics::compare(&options) } else { compare(&options) }
+        }
     }
 }
 
@@ -34,6 +43,7 @@ fn main() -> Result<(), Error> {
 struct Options {
     bootstrap: Option<String>,
     topic: String,
+    topics: Option<usize>,
     records: usize,
     partitions: Vec<usize>,
     rounds: usize,
@@ -46,6 +56,7 @@ impl Options {
         let mut options = Self {
             bootstrap: None,
             topic: "throughput".to_owned(),
+            topics: None,
             records: 4_000_000,
             partitions: vec![1, 10],
             rounds: 5,
@@ -56,6 +67,7 @@ impl Options {
             match name {
                 "bootstrap" => options.bootstrap = Some(value.to_owned()),
                 "topic" => value.clone_into(&mut options.topic),
+                "topics" => options.topics = Some(value.parse()?),
                 "records" => options.records = value.parse()?,
                 "partitions" => {
                     options.partitions =

@@ -140,7 +140,7 @@ impl Course {
 }
 
 /// CPU time of the threads of this process.
-fn cpu_time() -> Duration {
+pub(crate) fn cpu_time() -> Duration {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let nanos = tasks.filter_map(|task| {
         let stat = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
