@@ -29,10 +29,10 @@ enum Reported {
     /// Nothing for certain: all fields are sent.
     Nothing,
     /// The subscription, and that these are held.
-    Held(Partitions),
+    Held(Arc<Partitions>),
     /// The same, but it has sent an assignment since. It takes what is held as the answer to that,
     /// also if it is the same: it may have given and taken partitions with answers that were lost.
-    Outdated(Partitions),
+    Outdated(Arc<Partitions>),
 }
 
 /// How far the member is.
@@ -43,6 +43,13 @@ enum Stage {
     ToLeave,
     Leaving,
     Ended,
+}
+
+/// Whether what is held may differ from the target, beyond what its owner was told of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Progress {
+    Complete,
+    Pending,
 }
 
 /// When topic ids are looked up.
@@ -59,12 +66,16 @@ pub(super) struct ConsumerMember {
     stage: Stage,
     reported: Reported,
     /// What the heartbeat in flight reports.
-    reporting: Partitions,
+    reporting: Arc<Partitions>,
     target: Partitions,
     /// Topic names by id, of the target and of what is held.
     names: HashMap<Uuid, Arc<str>>,
     /// Ids of the topics of held partitions: a topic that is made anew keeps its name.
     ids: BTreeMap<TopicPartition, Uuid>,
+    /// The same as the coordinator names them. A member may hold thousands, and most heartbeats
+    /// change none.
+    held: Arc<Partitions>,
+    progress: Progress,
     interval: Duration,
     lookup: Lookup,
 }
@@ -78,10 +89,12 @@ impl ConsumerMember {
             member,
             stage: Stage::Member,
             reported: Reported::Nothing,
-            reporting: Partitions::new(),
+            reporting: Arc::default(),
             target: Partitions::new(),
             names: HashMap::new(),
             ids: BTreeMap::new(),
+            held: Arc::default(),
+            progress: Progress::Complete,
             interval,
             lookup: Lookup::Idle,
         }
@@ -127,6 +140,7 @@ impl ConsumerMember {
             }
             Input::GivenUp(losses, partitions) => {
                 self.member.holding.give_up(losses, &partitions);
+                self.progress = Progress::Pending;
                 Vec::new()
             }
             Input::Leave => {
@@ -134,7 +148,7 @@ impl ConsumerMember {
                 Vec::new()
             }
         };
-        if self.stage == Stage::Member {
+        if self.stage == Stage::Member && self.progress == Progress::Pending {
             effects.extend(self.reconcile(now));
         }
         effects.extend(self.ask(now));
@@ -179,6 +193,7 @@ impl ConsumerMember {
                 topic.partitions.into_iter().map(move |partition| (id, partition))
             };
             self.target = topics.flat_map(of_topic).collect();
+            self.progress = Progress::Pending;
             if let Reported::Held(held) = std::mem::replace(&mut self.reported, Reported::Nothing) {
                 self.reported = Reported::Outdated(held);
             }
@@ -193,6 +208,8 @@ impl ConsumerMember {
         self.reported = Reported::Nothing;
         self.target.clear();
         self.ids.clear();
+        self.held = Arc::default();
+        self.progress = Progress::Complete;
         self.member.turn = Turn::At(now + self.member.pause());
     }
 
@@ -249,21 +266,22 @@ impl ConsumerMember {
         wanted.retain(|partition, _| !held.contains(partition));
         self.member.holding.assign(wanted.keys().cloned());
         self.ids.extend(wanted);
+        let held = self.ids.iter().map(|(partition, id)| (*id, partition.partition));
+        self.held = Arc::new(held.collect());
         let is_due = match self.lookup {
             Lookup::Idle => true,
             Lookup::Running => false,
             Lookup::At(at) => now >= at,
         };
         let unnamed = self.unnamed();
+        if unnamed.is_empty() {
+            self.progress = Progress::Complete;
+        }
         if !is_due || unnamed.is_empty() {
             return Vec::new();
         }
         self.lookup = Lookup::Running;
         vec![Effect::Look(Look::Ids(unnamed))]
-    }
-
-    fn held(&self) -> Partitions {
-        self.ids.iter().map(|(partition, id)| (*id, partition.partition)).collect()
     }
 
     /// The next request, if it is time.
@@ -281,7 +299,7 @@ impl ConsumerMember {
             Stage::Leaving | Stage::Ended => return None,
             Stage::Member => {}
         }
-        let held = self.held();
+        let held = Arc::clone(&self.held);
         let is_news = match &self.reported {
             Reported::Nothing => false,
             Reported::Held(reported) | Reported::Outdated(reported) => *reported != held,
@@ -296,14 +314,14 @@ impl ConsumerMember {
         Some(Effect::Ask(Ask::Beat(request)))
     }
 
-    fn heartbeat(&self, held: &Partitions) -> ConsumerGroupHeartbeatRequest {
+    fn heartbeat(&self, held: &Arc<Partitions>) -> ConsumerGroupHeartbeatRequest {
         let options = &self.member.options;
         let mut request = self.request(self.member.epoch);
         if matches!(&self.reported, Reported::Held(reported) if reported == held) {
             return request;
         }
         let mut topics: BTreeMap<Uuid, Vec<i32>> = BTreeMap::new();
-        for (id, partition) in held {
+        for (id, partition) in held.iter() {
             topics.entry(*id).or_default().push(*partition);
         }
         let of =

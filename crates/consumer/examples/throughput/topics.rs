@@ -33,8 +33,7 @@ pub(crate) fn compare(options: &Options) -> Result<(), Error> {
     let each = options.records / topics / PARTITIONS * PARTITIONS;
     let spread = names("spread", topics, each);
     let single = vec![("single".to_owned(), each * topics)];
-    let mut hot = names("beside", topics - 1, each);
-    hot.push(("hot".to_owned(), each * HOT));
+    let hot = vec![("hot".to_owned(), each * HOT)];
     for set in [&spread, &single, &hot] {
         fill::fill_topics(&bootstrap, set, PARTITIONS)?;
     }
@@ -79,7 +78,7 @@ pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     let sets: Vec<(String, usize)> = match options.topic.as_str() {
         "single" => vec![("single".to_owned(), each * count)],
         "hot" => {
-            let mut sets = names("beside", count - 1, each);
+            let mut sets = names("spread", count, each);
             sets.push(("hot".to_owned(), each * HOT));
             sets
         }
