@@ -216,6 +216,8 @@ fn share_group_configs(config: &ShareGroupSettings) -> Vec<Named> {
     let mut configs = vec![
         list("group.share.assignors", "simple".to_owned()),
         int("group.share.max.size", config.group_size_max),
+        boolean("errors.deadletterqueue.auto.create.topics.enable", config.dead_letter_auto_create),
+        text("errors.deadletterqueue.topic.name.prefix", config.dead_letter_prefix.clone()),
     ];
     macro_rules! add {
         ($name:literal $setting:ident $range:ident) => {

@@ -17,6 +17,7 @@
 //! | `telemetry` | metrics that clients push |
 //! | `metadata_record` | what the broker writes into the journal beside the data |
 //! | `fetch_session` | incremental fetch sessions |
+//! | `dead_letters` | dead-letter records of share groups |
 //! | `group_service` | the group coordinator, its journal records and its timer |
 //! | `partition`, `topic_logs`, `retention` | from names to logs; which exist; what leaves them |
 //! | `partition_runs` | the encoded partitions that Metadata answers share |
@@ -44,6 +45,7 @@ mod clock;
 mod compaction;
 mod config;
 mod counters;
+mod dead_letters;
 mod dispatch;
 mod error;
 mod fetch_session;

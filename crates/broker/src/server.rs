@@ -17,7 +17,7 @@ use crate::config::{Config, ListenerConfig};
 use crate::error::Error;
 use crate::metrics;
 use crate::state::{Restored, State};
-use crate::{compaction, retention};
+use crate::{compaction, dead_letters, retention};
 
 /// Answers of a broker that failed may take this long. It ends as soon as none is owed.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
@@ -179,6 +179,10 @@ impl Broker {
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of share groups", move || async move {
             state.shares.run_timer(&state.storage, &state.groups).await;
+        })?;
+        let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "dead letters of share groups", move || async move {
+            dead_letters::run(&state).await;
         })?;
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of retention", move || async move {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use moldau_coordinator::ShareSettings;
 use moldau_coordinator::share_partitions::{
-    Acknowledgement, AcquireLimits, Acquired, DeliverySettings, Fetched, ShareKey, SharePartition,
-    ShareRecord, Shares,
+    Acknowledgement, AcquireLimits, Acquired, DeadLetters, DeliverySettings, Fetched, ShareKey,
+    SharePartition, ShareRecord, Shares,
 };
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::{Lsn, Storage, Waiter};
@@ -33,6 +33,8 @@ pub(crate) struct ShareService {
     inner: Mutex<Inner>,
     /// Told when the earliest deadline may have moved.
     rescheduled: Notify,
+    /// Told when records may wait for dead-letter records.
+    given_up: Notify,
     clock: Clock,
 }
 
@@ -47,6 +49,7 @@ pub(crate) fn delivery_settings(settings: &ShareSettings) -> DeliverySettings {
         lock_duration_ms: i64::from(settings.record_lock_duration_ms),
         deliveries_max: i16::try_from(settings.delivery_count_limit).unwrap_or(i16::MAX),
         locks_max: i64::from(settings.partition_max_record_locks),
+        has_dead_letters: settings.has_dead_letters,
     }
 }
 
@@ -54,7 +57,12 @@ impl ShareService {
     /// Share partitions restored by replay, from `now_ms` on.
     pub(crate) fn start(shares: Shares, now_ms: i64) -> Self {
         let inner = Inner { shares, waiting: HashMap::new() };
-        Self { inner: Mutex::new(inner), rescheduled: Notify::new(), clock: Clock::start(now_ms) }
+        Self {
+            inner: Mutex::new(inner),
+            rescheduled: Notify::new(),
+            given_up: Notify::new(),
+            clock: Clock::start(now_ms),
+        }
     }
 
     /// Reads the state without changing it.
@@ -168,6 +176,7 @@ impl ShareService {
         if inner.shares.next_deadline() != before {
             self.rescheduled.notify_one();
         }
+        self.tell_given_up(&inner);
         acquired
     }
 
@@ -189,7 +198,36 @@ impl ShareService {
         let changed = decided.record.map(|record| inner.change(storage, key, record, settings));
         let written = changed.transpose().map_err(|refusal| refusal.code)?;
         inner.shares.renew(self.clock.now_ms(), key, &decided.renewed, settings);
+        self.tell_given_up(&inner);
         Ok(written)
+    }
+
+    /// Records that wait for dead-letter records, of a partition behind this one or the first;
+    /// waits until there are some.
+    pub(crate) async fn given_up(&self, after: Option<&ShareKey>) -> (ShareKey, DeadLetters) {
+        loop {
+            if let Some(found) = lock(&self.inner).shares.next_burial(after) {
+                return found;
+            }
+            self.given_up.notified().await;
+        }
+    }
+
+    /// Archives records that have their dead-letter records, or get none. `None` where the group
+    /// forgot them meanwhile.
+    ///
+    /// # Errors
+    /// A journal that takes nothing.
+    pub(crate) fn bury(
+        &self,
+        storage: &Storage,
+        key: &ShareKey,
+        letters: &DeadLetters,
+        settings: &DeliverySettings,
+    ) -> Result<Option<Lsn>, Refusal> {
+        let mut inner = lock(&self.inner);
+        let buried = inner.shares.buried(key, letters);
+        buried.map(|record| inner.change(storage, key, record, settings)).transpose()
     }
 
     /// Takes back the records of a partition that a member holds.
@@ -241,6 +279,12 @@ impl ShareService {
         }
     }
 
+    fn tell_given_up(&self, inner: &Inner) {
+        if inner.shares.has_burials() {
+            self.given_up.notify_one();
+        }
+    }
+
     /// Ends the locks that are due, one partition after the other.
     async fn tick(&self, storage: &Storage, groups: &GroupService) -> Result<(), Refusal> {
         loop {
@@ -254,6 +298,7 @@ impl ShareService {
                     inner.change(storage, &key, record, &settings)?;
                 }
                 inner.shares.checked(&key);
+                self.tell_given_up(&inner);
             }
             tokio::task::yield_now().await;
         }

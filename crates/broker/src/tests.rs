@@ -13,6 +13,7 @@ mod compaction;
 mod configs;
 mod consumer_groups;
 mod controller;
+mod dead_letters;
 mod fetch;
 mod fetch_cold;
 mod fetch_limits;

@@ -43,6 +43,8 @@ pub(crate) struct TopicConfig {
     pub(crate) retention_bytes: Option<u64>,
     /// Whether retention applies: `cleanup.policy` has `delete`.
     pub(crate) deletes: bool,
+    /// `errors.deadletterqueue.group.enable`: whether share groups write dead-letter records to it.
+    pub(crate) takes_dead_letters: bool,
     /// How logs are compacted; `None` unless `cleanup.policy` has `compact`.
     pub(crate) compaction: Option<Compaction>,
 }
@@ -144,6 +146,7 @@ impl TopicConfig {
             retention_ms: Some(number("retention.ms")).filter(|ms| *ms >= 0),
             retention_bytes: u64::try_from(number("retention.bytes")).ok(),
             deletes: has("delete"),
+            takes_dead_letters: text("errors.deadletterqueue.group.enable") == "true",
             compaction: has("compact").then_some(compaction),
         })
     }

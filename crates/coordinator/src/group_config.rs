@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::config::{Config, GroupSettings};
-use crate::share_config::{AutoOffsetReset, IsolationLevel, ShareSettings};
+use crate::share_config::{AutoOffsetReset, DeadLetterSettings, IsolationLevel, ShareSettings};
 use crate::streams_config::{StreamsConfig, StreamsSettings};
 
 /// What a group overrides, by key.
@@ -43,10 +43,14 @@ enum Value {
     Isolation,
     Flag { default: bool },
     Tags,
+    DeadLetterTopic,
 }
 
+/// Longest topic name, as in Kafka.
+const TOPIC_NAME_BYTES_MAX: usize = 249;
+
 /// Every key that a group may override.
-pub static GROUP_KEYS: [GroupKey; 18] = [
+pub static GROUP_KEYS: [GroupKey; 20] = [
     GroupKey {
         name: ASSIGNMENT_INTERVAL,
         broker_key: Some("group.consumer.assignment.interval.ms"),
@@ -73,6 +77,20 @@ pub static GROUP_KEYS: [GroupKey; 18] = [
             default: |config| config.consumer.settings.session_timeout_ms,
             range: |config| &config.consumer.session_timeout_ms_range,
         },
+    },
+    GroupKey {
+        name: DEAD_LETTER_COPY,
+        broker_key: None,
+        documentation: "Whether a dead-letter record of the share group has the key and the value \
+                        of the record, beside the headers that say where it was.",
+        value: Value::Flag { default: false },
+    },
+    GroupKey {
+        name: DEAD_LETTER_TOPIC,
+        broker_key: None,
+        documentation: "The topic of dead-letter records: of what members of the share group \
+                        reject, and of what was delivered as often as it may be. Empty for none.",
+        value: Value::DeadLetterTopic,
     },
     GroupKey {
         name: SHARE_ASSIGNMENT_INTERVAL,
@@ -203,6 +221,8 @@ pub static GROUP_KEYS: [GroupKey; 18] = [
 ];
 
 const ASSIGNMENT_INTERVAL: &str = "consumer.assignment.interval.ms";
+const DEAD_LETTER_COPY: &str = "errors.deadletterqueue.copy.record.enable";
+const DEAD_LETTER_TOPIC: &str = "errors.deadletterqueue.topic.name";
 const HEARTBEAT_INTERVAL: &str = "consumer.heartbeat.interval.ms";
 const SESSION_TIMEOUT: &str = "consumer.session.timeout.ms";
 const SHARE_ASSIGNMENT_INTERVAL: &str = "share.assignment.interval.ms";
@@ -231,7 +251,7 @@ impl GroupKey {
     pub fn value_type(&self) -> GroupKeyType {
         match self.value {
             Value::Number { .. } => GroupKeyType::Int,
-            Value::Reset | Value::Isolation => GroupKeyType::String,
+            Value::Reset | Value::Isolation | Value::DeadLetterTopic => GroupKeyType::String,
             Value::Flag { .. } => GroupKeyType::Boolean,
             Value::Tags => GroupKeyType::List,
         }
@@ -245,6 +265,7 @@ impl GroupKey {
             Value::Isolation => IsolationLevel::default().name().to_owned(),
             Value::Flag { default } => default.to_string(),
             Value::Tags => config.streams.settings.rack_tags.join(","),
+            Value::DeadLetterTopic => String::new(),
         }
     }
 
@@ -277,6 +298,12 @@ impl GroupKey {
             Value::Tags => {
                 let tags = StreamsConfig::tags(text).map(|tags| tags.join(","));
                 (tags, "names that commas separate, each once".to_owned())
+            }
+            // As in Kafka other rules of names are checked when a record is written.
+            Value::DeadLetterTopic => {
+                let is_ordinary = !text.starts_with("__") && text.len() <= TOPIC_NAME_BYTES_MAX;
+                let accepted = "a topic name that does not start with __".to_owned();
+                (is_ordinary.then(|| text.to_owned()), accepted)
             }
         };
         parsed.ok_or_else(|| format!("{} takes {accepted}", self.name))
@@ -319,7 +346,15 @@ pub(crate) fn share_settings(config: &Config, overrides: &GroupOverrides) -> Sha
             .and_then(IsolationLevel::named)
             .unwrap_or(own.isolation_level),
         renew_acknowledge_enable: renews.unwrap_or(own.renew_acknowledge_enable),
+        has_dead_letters: dead_letters(overrides).is_some(),
     }
+}
+
+/// Where records go that a share group gives up.
+pub(crate) fn dead_letters(overrides: &GroupOverrides) -> Option<DeadLetterSettings> {
+    let topic = overrides.get(DEAD_LETTER_TOPIC).filter(|topic| !topic.is_empty())?.clone();
+    let copies = overrides.get(DEAD_LETTER_COPY).and_then(|text| text.parse().ok());
+    Some(DeadLetterSettings { topic, copies_records: copies.unwrap_or(false) })
 }
 
 /// The settings of a streams group.

@@ -113,7 +113,9 @@ pub use request::{
     OffsetCommitRequest, OffsetDeleteRequest, PartitionCommit, ShareHeartbeat, SyncRequest, Token,
     TopicCommit,
 };
-pub use share_config::{AutoOffsetReset, IsolationLevel, ShareConfig, ShareSettings};
+pub use share_config::{
+    AutoOffsetReset, DeadLetterSettings, IsolationLevel, ShareConfig, ShareSettings,
+};
 pub use share_record::{ShareChange, ShareMember};
 pub use streams_config::{StreamsConfig, StreamsSettings};
 pub use streams_heartbeat::{

@@ -24,6 +24,20 @@ pub struct ShareConfig {
     pub partition_max_record_locks_range: RangeInclusive<i32>,
     /// `group.share.max.size`: members of one group.
     pub group_size_max: usize,
+    /// `errors.deadletterqueue.auto.create.topics.enable`: whether a dead-letter topic that does
+    /// not exist is created.
+    pub dead_letter_auto_create: bool,
+    /// `errors.deadletterqueue.topic.name.prefix`: how the names of dead-letter topics begin.
+    pub dead_letter_prefix: String,
+}
+
+/// Where records go that a share group gives up (KIP-1191).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterSettings {
+    /// `errors.deadletterqueue.topic.name`.
+    pub topic: String,
+    /// `errors.deadletterqueue.copy.record.enable`: whether key and value go with them.
+    pub copies_records: bool,
 }
 
 /// Settings that a share group may override.
@@ -48,6 +62,8 @@ pub struct ShareSettings {
     pub isolation_level: IsolationLevel,
     /// Whether a member may renew its lock of a record.
     pub renew_acknowledge_enable: bool,
+    /// Whether records that the group gives up have a dead-letter topic.
+    pub has_dead_letters: bool,
 }
 
 /// Where a share group starts in a partition that is new to it.
@@ -128,6 +144,7 @@ impl Default for ShareConfig {
                 auto_offset_reset: AutoOffsetReset::Latest,
                 isolation_level: IsolationLevel::ReadUncommitted,
                 renew_acknowledge_enable: true,
+                has_dead_letters: false,
             },
             session_timeout_ms_range: 45_000..=60_000,
             heartbeat_interval_ms_range: 5_000..=15_000,
@@ -136,6 +153,8 @@ impl Default for ShareConfig {
             delivery_count_limit_range: 2..=10,
             partition_max_record_locks_range: 100..=4_000,
             group_size_max: GROUP_SIZE_MAX,
+            dead_letter_auto_create: false,
+            dead_letter_prefix: "dlq.".to_owned(),
         }
     }
 }

@@ -21,6 +21,8 @@
 //! - A record has one holder at a time, and is not delivered once it is acknowledged or archived.
 //! - A record is delivered at most as often as the settings say.
 //! - Replaying the records of all changes gives the same state, but for deliveries under way.
+//! - A record that a group with dead letters gives up is archived after it was buried, even where
+//!   the log lost it meanwhile.
 //! - A partition has at most as many records in flight as the settings say, and two entries for
 //!   each.
 
@@ -35,7 +37,7 @@ use moldau_protocol::{ErrorCode, Uuid};
 
 pub use acknowledge::Acknowledgement;
 pub use partition::SharePartition;
-pub use record::{Changes, ShareKey, ShareRecord, StoredRun, StoredState};
+pub use record::{Cause, Changes, ShareKey, ShareRecord, StoredRun, StoredState};
 
 /// Partitions of all share groups that have a state: each takes some hundred bytes, and more while
 /// records are in flight.
@@ -50,11 +52,19 @@ pub struct DeliverySettings {
     pub deliveries_max: i16,
     /// Records of a partition in flight: `share.partition.max.record.locks`.
     pub locks_max: i64,
+    /// Whether rejected and spent records get a dead-letter record before they are archived:
+    /// `errors.deadletterqueue.topic.name` is not empty (KIP-1191).
+    pub has_dead_letters: bool,
 }
 
 impl Default for DeliverySettings {
     fn default() -> Self {
-        Self { lock_duration_ms: 30_000, deliveries_max: 5, locks_max: 2_000 }
+        Self {
+            lock_duration_ms: 30_000,
+            deliveries_max: 5,
+            locks_max: 2_000,
+            has_dead_letters: false,
+        }
     }
 }
 
@@ -63,6 +73,14 @@ impl DeliverySettings {
     fn released(&self, deliveries: i16) -> StoredState {
         match deliveries < self.deliveries_max {
             true => StoredState::Available,
+            false => self.given_up(Cause::Spent),
+        }
+    }
+
+    /// What becomes of a record that is not delivered again.
+    fn given_up(&self, cause: Cause) -> StoredState {
+        match self.has_dead_letters {
+            true => StoredState::Archiving(cause),
             false => StoredState::Archived,
         }
     }
@@ -120,6 +138,19 @@ pub struct Acquired {
     pub deliveries: i16,
 }
 
+/// Neighbouring records that are archived once their dead-letter records are durable (KIP-1191).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadLetters {
+    /// The first offset.
+    pub first: i64,
+    /// The last offset.
+    pub last: i64,
+    /// How often they were delivered.
+    pub deliveries: i16,
+    /// Why they are not delivered again.
+    pub cause: Cause,
+}
+
 /// What acknowledgements mean, once they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
@@ -135,6 +166,8 @@ pub struct Shares {
     partitions: BTreeMap<ShareKey, SharePartition>,
     /// When locks of a partition may end.
     checks: BTreeSet<(i64, ShareKey)>,
+    /// Partitions that may have records that wait for a dead-letter record.
+    burials: BTreeSet<ShareKey>,
 }
 
 impl Shares {
@@ -181,6 +214,10 @@ impl Shares {
         settings: &DeliverySettings,
     ) -> Vec<Acquired> {
         let acquired = self.with(key, |it| it.acquire(now_ms, member, fetched, limits, settings));
+        // A lower limit of deliveries gives up records here.
+        if settings.has_dead_letters && self.dead_letters(key).is_some() {
+            self.burials.insert(key.clone());
+        }
         acquired.unwrap_or_default()
     }
 
@@ -247,6 +284,30 @@ impl Shares {
         self.with(key, SharePartition::reschedule);
     }
 
+    /// A partition behind this one, or the first, with records that wait for a dead-letter record.
+    pub fn next_burial(&mut self, after: Option<&ShareKey>) -> Option<(ShareKey, DeadLetters)> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        while let Some(first) = self.burials.first() {
+            let behind = after.map_or(Unbounded, Excluded);
+            let key = self.burials.range((behind, Unbounded)).next().unwrap_or(first).clone();
+            if let Some(letters) = self.dead_letters(&key) {
+                return Some((key, letters));
+            }
+            self.burials.remove(&key);
+        }
+        None
+    }
+
+    /// Whether records may wait for dead-letter records.
+    pub fn has_burials(&self) -> bool {
+        !self.burials.is_empty()
+    }
+
+    /// What it means that records have their dead-letter records, or get none.
+    pub fn buried(&self, key: &ShareKey, letters: &DeadLetters) -> Option<ShareRecord> {
+        Some(changed(key, self.get(key)?.buried(letters)?))
+    }
+
     /// The log of a partition begins at this offset.
     pub fn log_starts_at(&mut self, key: &ShareKey, offset: i64) {
         self.with(key, |partition| partition.move_start(offset));
@@ -261,11 +322,14 @@ impl Shares {
                 if !is_initial {
                     partition.apply(&state);
                 }
+                self.note_burials(&key, &state);
                 self.partitions.insert(key, partition);
             }
             // Of a partition that is not there, it was written behind the end of the group.
             ShareRecord::Changed { key, changes } => {
-                self.with(&key, |partition| partition.apply(&changes));
+                if self.with(&key, |partition| partition.apply(&changes)).is_some() {
+                    self.note_burials(&key, &changes);
+                }
             }
             ShareRecord::Removed { group_id, topic_id } => {
                 let known = self.of_group(&group_id).map(|(key, _)| key.clone());
@@ -290,7 +354,19 @@ impl Shares {
         })
     }
 
+    fn dead_letters(&self, key: &ShareKey) -> Option<DeadLetters> {
+        self.get(key)?.dead_letters()
+    }
+
+    fn note_burials(&mut self, key: &ShareKey, changes: &Changes) {
+        let mut states = changes.runs.iter().map(|run| run.state);
+        if states.any(|state| matches!(state, StoredState::Archiving(_))) {
+            self.burials.insert(key.clone());
+        }
+    }
+
     fn remove(&mut self, key: &ShareKey) {
+        self.burials.remove(key);
         if let Some(partition) = self.partitions.remove(key)
             && let Some(at_ms) = partition.check_at_ms()
         {

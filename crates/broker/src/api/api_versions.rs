@@ -19,11 +19,10 @@ const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;
 
 /// Features and their finalized levels. Producers choose their protocol by that of transactions
 /// (KIP-890), consumers need that of groups for the consumer protocol (KIP-848), Streams that of
-/// its own (KIP-1071). Level 2 of share groups, which Kafka has, means dead-letter queues
-/// (KIP-1191).
+/// its own (KIP-1071). Level 2 of share groups means dead-letter queues (KIP-1191).
 const FEATURES: [(&str, i16); 4] = [
     ("group.version", 1),
-    ("share.version", 1),
+    ("share.version", 2),
     ("streams.version", 1),
     ("transaction.version", 2),
 ];

@@ -352,7 +352,7 @@ fn a_group_has_a_configuration_that_outlives_a_restart() {
         let config = describe(world, GROUP, "readers", Some(&[key])).configs.remove(0);
         (config.value.unwrap(), config.config_source, config.config_type)
     };
-    assert_eq!(describe(&world, GROUP, "readers", None).configs.len(), 18);
+    assert_eq!(describe(&world, GROUP, "readers", None).configs.len(), 20);
     assert_eq!(shown(&world), ("45000".to_owned(), 5, 3));
     assert_eq!(alter(&world, SET, Some("50000")), ErrorCode::None);
     assert_eq!(alter(&world, SET, Some("70000")), ErrorCode::InvalidConfig);

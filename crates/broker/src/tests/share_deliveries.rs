@@ -23,7 +23,7 @@ use moldau_protocol::{ErrorCode, Uuid};
 use super::versions::each;
 use super::world::{NOW_MS, World, base_offsets, batch, code};
 
-const SHARERS: &str = "sharers";
+pub(super) const SHARERS: &str = "sharers";
 
 const ACCEPT: i8 = 1;
 const RELEASE: i8 = 2;
@@ -49,7 +49,7 @@ impl Topics for NoTopics {
 
 impl World {
     /// A member joins or leaves a share group whose records begin with the first.
-    fn share(&self, group: &str, member: &str, epoch: i32) {
+    pub(super) fn share(&self, group: &str, member: &str, epoch: i32) {
         let configured = self.state.groups.configure(&self.state.storage, group, |overrides| {
             overrides.insert("share.auto.offset.reset".to_owned(), "earliest".to_owned());
             Ok(())
@@ -71,7 +71,12 @@ impl World {
     }
 }
 
-fn fetch(member: &str, epoch: i32, topic_id: Uuid, partitions: &[i32]) -> ShareFetchRequest {
+pub(super) fn fetch(
+    member: &str,
+    epoch: i32,
+    topic_id: Uuid,
+    partitions: &[i32],
+) -> ShareFetchRequest {
     let partitions = partitions
         .iter()
         .map(|index| FetchPartition { partition_index: *index, ..FetchPartition::default() });
@@ -92,7 +97,7 @@ fn fetch(member: &str, epoch: i32, topic_id: Uuid, partitions: &[i32]) -> ShareF
     }
 }
 
-fn acknowledge(
+pub(super) fn acknowledge(
     member: &str,
     epoch: i32,
     topic_id: Uuid,
@@ -121,7 +126,7 @@ fn acknowledge(
     }
 }
 
-fn acknowledged(world: &World, request: &ShareAcknowledgeRequest) -> ErrorCode {
+pub(super) fn acknowledged(world: &World, request: &ShareAcknowledgeRequest) -> ErrorCode {
     let response = world.ask(request);
     match code(response.error_code) {
         ErrorCode::None => code(response.responses[0].partitions[0].error_code),
@@ -137,13 +142,13 @@ fn only(response: &ShareFetchResponse) -> &PartitionData {
 }
 
 /// First and last offsets of what a member got, with the number of the delivery.
-fn acquired(response: &ShareFetchResponse) -> Vec<(i64, i64, i16)> {
+pub(super) fn acquired(response: &ShareFetchResponse) -> Vec<(i64, i64, i16)> {
     let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
     let ranges = partitions.flat_map(|partition| &partition.acquired_records);
     ranges.map(|range| (range.first_offset, range.last_offset, range.delivery_count)).collect()
 }
 
-fn offsets(world: &World, group: &str) -> Vec<(String, i32, i64, i64)> {
+pub(super) fn offsets(world: &World, group: &str) -> Vec<(String, i32, i64, i64)> {
     let group = describe_request::DescribeShareGroupOffsetsRequestGroup {
         group_id: group.to_owned(),
         ..Default::default()

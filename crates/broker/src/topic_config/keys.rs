@@ -116,16 +116,12 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
         "Milliseconds that a tombstone stays in a compacted topic after its first cleaning, so \
          that consumers can still read it.",
     ),
-    unsupported(
-        key(
-            "errors.deadletterqueue.group.enable",
-            "false",
-            &[],
-            Form::Boolean,
-            "Whether share groups may write undeliverable records to the topic. Dead-letter queues \
-             are not supported; only false is accepted.",
-        ),
-        "not supported: there are no dead-letter queues, so only false is accepted",
+    key(
+        "errors.deadletterqueue.group.enable",
+        "false",
+        &[],
+        Form::Boolean,
+        "Whether share groups may write dead-letter records to the topic.",
     ),
     key(
         "file.delete.delay.ms",

@@ -12,7 +12,7 @@ use crate::reply::{
 };
 use crate::request::{ShareHeartbeat, Token};
 use crate::share::{JOIN_EPOCH, LEAVE_EPOCH, ShareGroup};
-use crate::share_config::ShareSettings;
+use crate::share_config::{DeadLetterSettings, ShareSettings};
 use crate::topics::Topics;
 
 impl Groups {
@@ -112,6 +112,11 @@ impl Groups {
             Some(overrides) => group_config::share_settings(&self.config, overrides),
             None => self.config.share.settings,
         }
+    }
+
+    /// Where records go that a share group gives up, which need not exist.
+    pub fn dead_letters(&self, group_id: &str) -> Option<DeadLetterSettings> {
+        group_config::dead_letters(self.overrides.get(group_id)?)
     }
 }
 

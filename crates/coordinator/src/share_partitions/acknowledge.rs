@@ -4,7 +4,7 @@ use moldau_protocol::ErrorCode;
 
 use super::DeliverySettings;
 use super::partition::{SharePartition, State};
-use super::record::{Changes, StoredRun, StoredState};
+use super::record::{Cause, Changes, StoredRun, StoredState};
 
 /// What a member says of records. With one kind it is that of all records; otherwise there is one
 /// for each.
@@ -31,17 +31,19 @@ pub(super) struct Decided {
 enum Kind {
     Accept,
     Release,
-    /// A record that is not there is done with, too.
     Reject,
+    /// A record that is not there is done with.
+    Gap,
     Renew,
 }
 
 impl Kind {
     fn of(code: i8) -> Result<Self, ErrorCode> {
         match code {
-            0 | 3 => Ok(Self::Reject),
+            0 => Ok(Self::Gap),
             1 => Ok(Self::Accept),
             2 => Ok(Self::Release),
+            3 => Ok(Self::Reject),
             4 => Ok(Self::Renew),
             _ => Err(ErrorCode::InvalidRequest),
         }
@@ -94,7 +96,8 @@ pub(super) fn decide(
                     }
                     Kind::Accept => StoredState::Acknowledged,
                     Kind::Release => settings.released(run.deliveries),
-                    Kind::Reject => StoredState::Archived,
+                    Kind::Reject => settings.given_up(Cause::Rejected),
+                    Kind::Gap => StoredState::Archived,
                 };
                 let (last, deliveries) = (run.last, run.deliveries);
                 changed.push(StoredRun { first, last, state, deliveries });

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::record::{Changes, StoredRun, StoredState};
-use super::{AcquireLimits, AcquireMode, Acquired, DeliverySettings, Fetched};
+use super::record::{Cause, Changes, StoredRun, StoredState};
+use super::{AcquireLimits, AcquireMode, Acquired, DeadLetters, DeliverySettings, Fetched};
 
 /// A record is delivered in smaller portions from this many deliveries on, at least, so that one
 /// bad record does not archive its neighbours.
@@ -62,6 +62,13 @@ impl Run {
         use StoredState::{Acknowledged, Archived};
         matches!(self.state, State::Stored(Acknowledged | Archived))
     }
+
+    fn cause(&self) -> Option<Cause> {
+        match self.state {
+            State::Stored(StoredState::Archiving(cause)) => Some(cause),
+            _ => None,
+        }
+    }
 }
 
 impl SharePartition {
@@ -97,6 +104,26 @@ impl SharePartition {
         let available = self.runs.iter().find(|(_, run)| run.is_available());
         let has_room = self.end - self.start < settings.locks_max;
         available.map(|(first, _)| *first).or(has_room.then_some(self.end))
+    }
+
+    /// The first records that wait for their dead-letter record.
+    pub fn dead_letters(&self) -> Option<DeadLetters> {
+        self.runs.iter().find_map(|(first, run)| {
+            let cause = run.cause()?;
+            Some(DeadLetters { first: *first, last: run.last, deliveries: run.deliveries, cause })
+        })
+    }
+
+    /// What it means that records up to this one have their dead-letter record, or get none.
+    pub(super) fn buried(&self, letters: &DeadLetters) -> Option<Changes> {
+        let runs = self.runs_within(letters.first, letters.last).into_iter();
+        let waiting = runs.filter(|(_, run)| run.cause().is_some());
+        let runs = waiting.map(|(first, run)| {
+            let (last, deliveries) = (run.last, run.deliveries);
+            StoredRun { first, last, state: StoredState::Archived, deliveries }
+        });
+        let runs: Vec<_> = runs.collect();
+        (!runs.is_empty()).then_some(Changes { start: self.start, runs })
     }
 
     /// Entries that the records in flight take.
@@ -167,7 +194,8 @@ impl SharePartition {
             let portion = acquisition.portion(run.deliveries, run.last - first + 1);
             let wanted = match portion {
                 Portion::Spent => {
-                    self.archive(first, run.last);
+                    let given_up = State::Stored(acquisition.settings.given_up(Cause::Spent));
+                    self.set(first, run.last, |run| run.state = given_up.clone());
                     continue;
                 }
                 Portion::Later => return Progress::Full,
@@ -304,10 +332,17 @@ impl SharePartition {
         if log_start <= self.start {
             return;
         }
-        self.split_at(log_start);
-        self.runs = self.runs.split_off(&log_start);
-        self.start = log_start;
-        self.end = self.end.max(log_start);
+        let waiting = self.runs.iter().find(|(_, run)| run.cause().is_some());
+        let held = waiting.map(|(first, _)| *first).filter(|first| *first < log_start);
+        let start = held.unwrap_or(log_start).max(self.start);
+        self.split_at(start);
+        self.runs = self.runs.split_off(&start);
+        self.start = start;
+        self.end = self.end.max(start);
+        // A dead-letter record is due even where the record itself is gone.
+        if held.is_some() {
+            self.archive(start, log_start - 1);
+        }
         self.advance_start();
     }
 

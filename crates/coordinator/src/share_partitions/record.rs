@@ -11,7 +11,8 @@
 //!
 //! A partition is: group string, topic id 16 bytes, index i32. Changes are: start offset i64,
 //! [first offset i64, last offset i64, state u8, deliveries i16]. The states are Kafka's: 0
-//! available, 2 acknowledged, 4 archived.
+//! available, 2 acknowledged, 3 archiving, 4 archived; 5 is archiving after too many deliveries,
+//! which Kafka does not tell from 3.
 
 use std::sync::Arc;
 
@@ -88,8 +89,19 @@ pub enum StoredState {
     Available,
     /// A consumer accepted it.
     Acknowledged,
+    /// To be archived once its dead-letter record is durable (KIP-1191).
+    Archiving(Cause),
     /// Rejected, delivered too often, or not there.
     Archived,
+}
+
+/// Why a record becomes a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A consumer rejected it.
+    Rejected,
+    /// It was delivered as often as it may be.
+    Spent,
 }
 
 const FORMAT_VERSION: u8 = 1;
@@ -180,7 +192,9 @@ fn put_changes(put: &mut Put<'_>, changes: &Changes) {
         put.u8(match run.state {
             StoredState::Available => 0,
             StoredState::Acknowledged => 2,
+            StoredState::Archiving(Cause::Rejected) => 3,
             StoredState::Archived => 4,
+            StoredState::Archiving(Cause::Spent) => 5,
         });
         put.i16(run.deliveries);
     }
@@ -195,7 +209,9 @@ fn take_changes(take: &mut Take<'_>) -> Result<Changes, Error> {
             state: match take.u8("state")? {
                 0 => StoredState::Available,
                 2 => StoredState::Acknowledged,
+                3 => StoredState::Archiving(Cause::Rejected),
                 4 => StoredState::Archived,
+                5 => StoredState::Archiving(Cause::Spent),
                 _ => return Err(Error::Invalid { field: "state" }),
             },
             deliveries: take.i16("deliveries")?,

@@ -2,7 +2,7 @@
 
 use moldau_coordinator::Error;
 use moldau_coordinator::share_partitions::{
-    Changes, ShareKey, ShareRecord, StoredRun, StoredState,
+    Cause, Changes, ShareKey, ShareRecord, StoredRun, StoredState,
 };
 use moldau_protocol::Uuid;
 use proptest::collection::vec;
@@ -97,6 +97,8 @@ fn states() -> impl Strategy<Value = StoredState> {
     prop_oneof![
         Just(StoredState::Available),
         Just(StoredState::Acknowledged),
+        Just(StoredState::Archiving(Cause::Rejected)),
+        Just(StoredState::Archiving(Cause::Spent)),
         Just(StoredState::Archived)
     ]
 }

@@ -3,16 +3,18 @@
 //! The log has batches that are not for delivery, and gaps; its start moves. Members take records
 //! in both modes, accept, release, reject, renew and skip them, hold them too long, and leave. The
 //! broker crashes, loses what was not durable, and comes back from its records or from a snapshot.
+//! Half of the groups have dead letters, which are written durably before their records are archived.
 //! No record that is done with comes again, none has two holders, none comes too often, and in the
-//! end every record was accepted, rejected, or delivered as often as it may be.
+//! end every record was accepted, rejected, or delivered as often as it may be, and of a group with
+//! dead letters every record that was given up has one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use fastrand::Rng;
 use moldau_coordinator::share_partitions::{
-    Acknowledgement, AcquireLimits, AcquireMode, Acquired, DeliverySettings, Fetched, FetchedBatch,
-    ShareKey, ShareRecord, Shares,
+    Acknowledgement, AcquireLimits, AcquireMode, Acquired, Cause, DeadLetters, DeliverySettings,
+    Fetched, FetchedBatch, ShareKey, ShareRecord, Shares,
 };
 use moldau_protocol::Uuid;
 
@@ -33,6 +35,8 @@ fn random_consumers_share_a_partition_without_losing_records() {
         seen.refused += run.refused;
         seen.again += run.again;
         seen.restarts += run.restarts;
+        seen.buried += run.buried;
+        seen.repeated += run.repeated;
     }
     // A simulation in which nothing happens would keep every promise.
     if count >= SCHEDULES {
@@ -41,6 +45,8 @@ fn random_consumers_share_a_partition_without_losing_records() {
         assert!(seen.refused > count, "{seen:?}");
         assert!(seen.again > 50 * count, "{seen:?}");
         assert!(seen.restarts > count, "{seen:?}");
+        assert!(seen.buried > count, "{seen:?}");
+        assert!(seen.repeated > count / 10, "{seen:?}");
     }
 }
 
@@ -52,6 +58,8 @@ struct Seen {
     refused: u64,
     again: u64,
     restarts: u64,
+    buried: u64,
+    repeated: u64,
 }
 
 /// How a record ended.
@@ -60,6 +68,8 @@ enum End {
     Accepted,
     Rejected,
     Spent,
+    /// A gap.
+    Missing,
 }
 
 /// Who holds a record.
@@ -85,6 +95,8 @@ struct Simulation {
     held: HashMap<i64, Held>,
     /// With the frame that says so.
     ended: BTreeMap<i64, (usize, End)>,
+    /// Dead letters that are durable.
+    letters: HashMap<i64, Cause>,
 }
 
 impl Simulation {
@@ -94,6 +106,7 @@ impl Simulation {
             lock_duration_ms: LOCK_MS,
             deliveries_max: rng.i16(2..=5),
             locks_max: rng.i64(10..60),
+            has_dead_letters: rng.bool(),
         };
         let mut simulation = Self {
             rng,
@@ -108,6 +121,7 @@ impl Simulation {
             durable: 0,
             held: HashMap::new(),
             ended: BTreeMap::new(),
+            letters: HashMap::new(),
         };
         let placed = simulation.shares.place(key(), 0, true).expect("there is room");
         simulation.write(placed);
@@ -125,6 +139,7 @@ impl Simulation {
                 1 => self.now_ms += self.rng.i64(0..2 * LOCK_MS),
                 2 => self.leave(member),
                 3 => self.trim(),
+                9 => self.bury(),
                 8 if self.rng.bool() => self.checkpoint(),
                 4..8 => self.durable = self.frames.len(),
                 8..14 => self.produce(),
@@ -152,12 +167,20 @@ impl Simulation {
         if self.rng.u8(..3) == 0 {
             self.log_start = self.rng.i64(self.log_start..=self.log_end);
             self.log.retain(|batch| batch.last >= self.log_start);
-            self.shares.log_starts_at(&key(), self.log_start);
-            self.held.retain(|offset, _| *offset >= self.log_start);
+            self.tell_start();
         }
     }
 
+    /// Tells the partition where the log begins. Records that wait for their dead letters keep those
+    /// behind them.
+    fn tell_start(&mut self) {
+        self.shares.log_starts_at(&key(), self.log_start);
+        let start = self.shares.get(&key()).expect("it was placed").start();
+        self.held.retain(|offset, _| *offset >= start);
+    }
+
     fn fetch(&mut self, member: usize) -> Vec<Acquired> {
+        self.tell_start();
         let partition = self.shares.get(&key()).expect("it was placed");
         let Some(offset) = partition.next_offset(&self.settings) else { return Vec::new() };
         let from = self.log.iter().filter(|batch| batch.last >= offset);
@@ -251,6 +274,7 @@ impl Simulation {
         let end = match kind {
             1 => End::Accepted,
             2 if held.deliveries < self.settings.deliveries_max => return,
+            0 => End::Missing,
             2 => End::Spent,
             4 => {
                 let until_ms = self.now_ms + LOCK_MS;
@@ -262,6 +286,28 @@ impl Simulation {
         self.ended.insert(offset, (frame, end));
         self.seen.accepted += u64::from(end == End::Accepted);
         self.seen.spent += u64::from(end == End::Spent);
+    }
+
+    /// Writes some dead letters, and archives their records if there is no crash between the two.
+    fn bury(&mut self) {
+        let Some((found, letters)) = self.shares.next_burial(None) else { return };
+        assert_eq!(found, key());
+        assert!(self.settings.has_dead_letters, "{letters:?}");
+        // They lie behind what says that they are due.
+        self.durable = self.frames.len();
+        let last = self.rng.i64(letters.first..=letters.last);
+        for offset in letters.first..=last {
+            let repeated = self.letters.insert(offset, letters.cause);
+            assert!(repeated.is_none_or(|cause| cause == letters.cause), "{offset}: {letters:?}");
+            self.seen.repeated += u64::from(repeated.is_some());
+        }
+        self.seen.buried += 1;
+        if self.rng.u8(..4) == 0 {
+            return self.restart();
+        }
+        let buried = DeadLetters { last, ..letters };
+        let record = self.shares.buried(&key(), &buried).expect("they wait");
+        self.write(record);
     }
 
     fn leave(&mut self, member: usize) {
@@ -340,6 +386,10 @@ impl Simulation {
         loop {
             self.now_ms += LOCK_MS;
             self.pass_time();
+            while self.shares.has_burials() {
+                self.bury();
+                self.shares.next_burial(None);
+            }
             let before = self.shares.get(&key()).expect("it was placed").clone();
             for range in self.fetch(0) {
                 let (first, last) = (range.first, range.last);
@@ -357,6 +407,14 @@ impl Simulation {
         }
         let partition = self.shares.get(&key()).expect("it was placed");
         assert_eq!(partition.start(), partition.end(), "something is left: {partition:?}");
+        let given_up = self.ended.iter().filter_map(|(offset, (_, end))| match end {
+            End::Accepted | End::Missing => None,
+            End::Rejected => Some((*offset, Cause::Rejected)),
+            End::Spent => Some((*offset, Cause::Spent)),
+        });
+        for (offset, cause) in given_up.filter(|_| self.settings.has_dead_letters) {
+            assert_eq!(self.letters.get(&offset), Some(&cause), "{offset} is lost");
+        }
         for batch in self.log.iter().filter(|batch| batch.is_delivered) {
             for offset in batch.first.max(self.log_start)..=batch.last {
                 assert!(self.ended.contains_key(&offset), "{offset} has no end");

@@ -30,9 +30,6 @@ pub(super) const ROWS: &[Difference] = &[
             ("ApiKeys", "34*", ""),
             ("SupportedFeatures", "*", "*"),
             ("FinalizedFeatures", "eligible.leader.replicas.versi*", ""),
-            ("SupportedFeatures.MaxVersion", "2", "1"),
-            ("FinalizedFeatures.MaxVersionLevel", "2", "1"),
-            ("FinalizedFeatures.MinVersionLevel", "2", "1"),
         ],
         reason: FEATURES,
     },
@@ -44,9 +41,6 @@ pub(super) const ROWS: &[Difference] = &[
             ("ApiKeys", "34*", ""),
             ("SupportedFeatures", "*", "*"),
             ("FinalizedFeatures", "eligible.leader.replicas.versi*", ""),
-            ("SupportedFeatures.MaxVersion", "2", "1"),
-            ("FinalizedFeatures.MaxVersionLevel", "2", "1"),
-            ("FinalizedFeatures.MinVersionLevel", "2", "1"),
         ],
         reason: FEATURES,
     },
@@ -196,8 +190,7 @@ pub(super) const ROWS: &[Difference] = &[
 ];
 
 const FEATURES: &str = "this table lists the APIs; the features are group.version, share.version, \
-     streams.version and transaction.version, and share.version is 1, because 2 means dead-letter \
-     queues (KIP-1191)";
+     streams.version and transaction.version";
 
 const CURSOR: &str = "a cursor at a missing topic or partition continues behind it, because a \
      topic can be deleted between two pages; Kafka returns INVALID_REQUEST";

@@ -181,6 +181,12 @@ file! {
     "group.share.max.partition.max.record.locks" => group_share_max_partition_max_record_locks: u64,
     /// Members of one share group. Default 200.
     "group.share.max.size" => group_share_max_size: usize,
+    /// Whether a dead-letter topic of a share group that does not exist is created. Default
+    /// `false`.
+    "errors.deadletterqueue.auto.create.topics.enable" => dead_letter_auto_create: bool,
+    /// How the names of dead-letter topics of share groups must begin; empty for no rule. Default
+    /// `dlq.`.
+    "errors.deadletterqueue.topic.name.prefix" => dead_letter_prefix: String,
     /// Milliseconds without a heartbeat after which a member of a streams group is put out. Default
     /// 45000.
     "group.streams.session.timeout.ms" => group_streams_session_timeout_ms: u64,

@@ -1,4 +1,4 @@
-//! Keys of share groups, `group.share.*`.
+//! Keys of share groups: `group.share.*`, and `errors.deadletterqueue.*`.
 
 use moldau_broker::ShareGroupSettings;
 
@@ -64,5 +64,11 @@ pub(super) fn parse(file: &File) -> Result<ShareGroupSettings, Problem> {
     );
     let size = within(&file.group_share_max_size, "group.share.max.size", 1..=GROUP_SIZE_MAX)?;
     config.group_size_max = size.unwrap_or(config.group_size_max);
+    if let Some(creates) = &file.dead_letter_auto_create {
+        config.dead_letter_auto_create = creates.value;
+    }
+    if let Some(prefix) = &file.dead_letter_prefix {
+        config.dead_letter_prefix.clone_from(&prefix.value);
+    }
     Ok(config)
 }
