@@ -3,7 +3,7 @@
 //! The log has batches that are not for delivery, and gaps; its start moves. Members take records
 //! in both modes, accept, release, reject, renew and skip them, hold them too long, and leave. The
 //! broker crashes, loses what was not durable, and comes back from its records or from a snapshot.
-//! Half of the groups have dead letters, which are written durably before their records are archived.
+//! Half of the groups have dead letters, durable before their records are archived.
 //! No record that is done with comes again, none has two holders, none comes too often, and in the
 //! end every record was accepted, rejected, or delivered as often as it may be, and of a group with
 //! dead letters every record that was given up has one.
@@ -171,8 +171,8 @@ impl Simulation {
         }
     }
 
-    /// Tells the partition where the log begins. Records that wait for their dead letters keep those
-    /// behind them.
+    /// Tells the partition where the log begins. Records that wait for their dead letters keep
+    /// those behind them.
     fn tell_start(&mut self) {
         self.shares.log_starts_at(&key(), self.log_start);
         let start = self.shares.get(&key()).expect("it was placed").start();
