@@ -133,6 +133,14 @@ impl ShareFetched {
         Ok(())
     }
 
+    /// How often the record at `offset` was delivered, this time included; `None` if it is not held.
+    #[must_use]
+    pub fn delivery_count(&self, offset: i64) -> Option<i16> {
+        let after = self.acquired.partition_point(|range| range.last_offset < offset);
+        let range = self.acquired.get(after).filter(|range| range.first_offset <= offset)?;
+        Some(range.delivery_count)
+    }
+
     /// Number of records that are held.
     #[must_use]
     pub fn records_count(&self) -> usize {

@@ -28,6 +28,7 @@ use crate::routes::{Reads, Routes};
 use crate::runtime::{Parts, Share};
 use crate::segment::Segment;
 use crate::shard::{Access, Shards, until_left};
+use crate::share;
 use crate::source::{Pattern, Source};
 use crate::status::{Inquiry, QUESTIONS_MAX, Question, RouteName, Status};
 use crate::topics::{TopicDeclaration, Topics};
@@ -93,21 +94,23 @@ impl Default for AppOptions {
 /// A Kafka worker: reads topics as a member of a group and hands each record to the route of its
 /// topic.
 pub struct App {
-    bootstrap: Vec<String>,
-    group: Option<String>,
-    transactional_id: Option<String>,
-    routes: Routes,
+    pub(crate) bootstrap: Vec<String>,
+    pub(crate) group: Option<String>,
+    pub(crate) membership: share::Membership,
+    pub(crate) has_retry_topics: bool,
+    pub(crate) transactional_id: Option<String>,
+    pub(crate) routes: Routes,
     /// Why it cannot run.
-    invalid: Result<()>,
-    segment: Option<Segment>,
+    pub(crate) invalid: Result<()>,
+    pub(crate) segment: Option<Segment>,
     states: States,
-    background: Vec<Background>,
+    pub(crate) background: Vec<Background>,
     /// Topics of whose partitions background tasks take care.
-    tended: Vec<Arc<str>>,
+    pub(crate) tended: Vec<Arc<str>>,
     declared: BTreeMap<Arc<str>, TopicDeclaration>,
-    options: AppOptions,
-    workers: watch::Sender<Workers>,
-    assignment: watch::Sender<Vec<TopicPartition>>,
+    pub(crate) options: AppOptions,
+    pub(crate) workers: watch::Sender<Workers>,
+    pub(crate) assignment: watch::Sender<Vec<TopicPartition>>,
     inquiry: Inquiry,
     /// Those that answer questions; none before the app runs.
     shards: watch::Sender<Vec<mpsc::Sender<Question>>>,
@@ -132,6 +135,8 @@ impl App {
         Self {
             bootstrap: bootstrap.into_iter().map(Into::into).collect(),
             group: None,
+            membership: share::Membership::default(),
+            has_retry_topics: false,
             transactional_id: None,
             routes: Routes::default(),
             invalid: Ok(()),
@@ -225,6 +230,7 @@ impl App {
 
     fn add(&mut self, source: Source, mut route: AnyRoute) {
         let number = self.routes.count();
+        self.has_retry_topics |= !route.retries.is_empty();
         let retries = route.retries.iter_mut().map(|(_, retry)| &mut retry.plan);
         let pools = retries.chain([&mut route.plan]).filter_map(|plan| plan.pool.as_mut());
         pools.for_each(|pool| pool.id = number);
@@ -408,27 +414,22 @@ impl App {
     }
 
     async fn run_to_end(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let group = self.membership()?;
+        if self.membership == share::Membership::Share {
+            return share::run(self, shutdown).await;
+        }
+        let group = self.consumer_group()?;
         self.start_admin(group.name.as_deref().unwrap_or_default())?;
         let count = self.options.shards.max(1);
         let questions = self.take_questions(count);
-        let AppOptions { mut fetcher, producer, drain_timeout, .. } = self.options;
+        let AppOptions { mut fetcher, drain_timeout, .. } = self.options.clone();
         let is_exactly_once = group.transactions.is_some();
         if is_exactly_once {
             fetcher.isolation = Isolation::ReadCommitted;
         }
-        let access = Access { bootstrap: self.bootstrap, options: self.options.cluster };
+        let access =
+            Access { bootstrap: self.bootstrap.clone(), options: self.options.cluster.clone() };
         let cluster = Cluster::connect(&access.bootstrap, access.options.clone()).await?;
-        let services = Services {
-            outbox: Arc::new(Outbox::new(cluster.clone(), producer)),
-            assignment: self.assignment.subscribe(),
-            claims: Claims::default(),
-            clock: self.options.clock,
-            cluster: cluster.clone(),
-            drain_timeout,
-            states: self.states,
-            board: Arc::clone(&self.inquiry.board),
-        };
+        let services = self.services(&cluster);
         let (left, links) = member::start(group, count)?;
         let (routes, start) = (Arc::new(self.routes), Instant::now());
         let tended = Arc::<[_]>::from(self.tended);
@@ -460,8 +461,23 @@ impl App {
         ended.and(background_ended)
     }
 
+    /// What its handlers and tasks share.
+    pub(crate) fn services(&mut self, cluster: &Cluster) -> Services {
+        let producer = self.options.producer.clone();
+        Services {
+            outbox: Arc::new(Outbox::new(cluster.clone(), producer)),
+            assignment: self.assignment.subscribe(),
+            claims: Claims::default(),
+            clock: self.options.clock.clone(),
+            cluster: cluster.clone(),
+            drain_timeout: self.options.drain_timeout,
+            states: std::mem::take(&mut self.states),
+            board: Arc::clone(&self.inquiry.board),
+        }
+    }
+
     /// How it gets its partitions.
-    fn membership(&mut self) -> Result<Group> {
+    fn consumer_group(&mut self) -> Result<Group> {
         std::mem::replace(&mut self.invalid, Ok(()))?;
         let mut membership = self.options.membership.clone();
         let direct = match self.routes.reads(&self.tended)? {
@@ -493,7 +509,7 @@ impl App {
     }
 
     /// Lets `count` shards take questions.
-    fn take_questions(&self, count: usize) -> Vec<mpsc::Receiver<Question>> {
+    pub(crate) fn take_questions(&self, count: usize) -> Vec<mpsc::Receiver<Question>> {
         let (senders, questions): (Vec<_>, Vec<_>) =
             (0..count).map(|_| mpsc::channel(QUESTIONS_MAX)).unzip();
         self.shards.send_replace(senders);
@@ -501,7 +517,7 @@ impl App {
     }
 
     /// Listens at the admin port.
-    fn start_admin(&mut self, group: &str) -> Result<()> {
+    pub(crate) fn start_admin(&mut self, group: &str) -> Result<()> {
         let Some(admin) = self.admin.take() else { return Ok(()) };
         let port = Port::bind(admin)?;
         let address = port.address;

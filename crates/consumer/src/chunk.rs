@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
-use moldau_client::{Fetched, Room};
+use moldau_client::{Fetched, Room, ShareFetched};
 #[cfg(feature = "encryption")]
 use moldau_records::RawRecord;
 use moldau_records::{BatchView, Decompressor, TimestampType};
@@ -163,6 +163,32 @@ impl Chunk {
             spare: spare.clone(),
         });
         Read { chunk, next, bytes, damage, _room }
+    }
+
+    /// The records that a member of a share group holds.
+    ///
+    /// # Errors
+    /// A batch is damaged.
+    pub(crate) fn acquired(
+        fetched: &ShareFetched,
+        decompressor: &mut Decompressor,
+    ) -> moldau_client::Result<Arc<Self>> {
+        let (mut payloads, mut places) = (Vec::new(), Vec::new());
+        for batch in moldau_records::iter_batches(&fetched.bytes) {
+            let batch = batch?;
+            if batch.is_control() {
+                continue;
+            }
+            batch.check_crc()?;
+            let payload = unpack(&fetched.bytes, &batch, decompressor)?;
+            let of = u32::try_from(payloads.len()).unwrap_or(u32::MAX);
+            find(&batch, &payload, of, i64::MIN, &mut places)?;
+            payloads.push(payload);
+        }
+        places.retain(|place: &Place| fetched.delivery_count(place.offset).is_some());
+        let topic = Arc::clone(&fetched.topic.name);
+        let (partition, kind) = (fetched.partition, Kind::Fetched);
+        Ok(Arc::new(Self { topic, partition, kind, payloads, places, spare: Spare::default() }))
     }
 
     /// Where the record at `index` lies.

@@ -47,6 +47,9 @@ pub enum Error {
     /// Some routes are for partitions, others for topics, which a group assigns.
     #[error("an app reads either partitions of its own or topics that a group assigns")]
     AssignedAndSubscribed,
+    /// Records of a share group cannot be read so.
+    #[error("a share group has no {0}")]
+    NotShared(&'static str),
     /// The index of a segment is not below the number of segments.
     #[error("there is no segment {index} of {count}")]
     NoSegment {

@@ -19,6 +19,8 @@ pub struct Failure {
     concerned: Option<Vec<i64>>,
     /// How long to wait before the next attempt, if the handler says so.
     pause: Option<Duration>,
+    /// Whether a layer has made all attempts that it is to make.
+    is_given_up: bool,
 }
 
 /// What happened.
@@ -112,6 +114,17 @@ impl Failure {
         self.concerned.as_ref().is_none_or(|offsets| offsets.contains(&offset))
     }
 
+    /// The same after the last attempt that a layer makes.
+    pub(crate) fn given_up(mut self) -> Self {
+        self.is_given_up = true;
+        self
+    }
+
+    /// Whether a layer has made all attempts that it is to make.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up
+    }
+
     /// What happened.
     #[must_use]
     pub fn cause(&self) -> &Cause {
@@ -146,7 +159,7 @@ impl Failure {
 
 impl From<Cause> for Failure {
     fn from(cause: Cause) -> Self {
-        Self { cause, concerned: None, pause: None }
+        Self { cause, concerned: None, pause: None, is_given_up: false }
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -47,10 +47,23 @@ pub(crate) struct RouteFigures {
     /// By the index of their kind.
     failed: [AtomicU64; KINDS.len()],
     dead_letters: AtomicU64,
+    /// Those of a share group.
+    share: OnceLock<ShareFigures>,
     calls: AtomicU64,
     /// Whether the last measured call took so long that measuring costs nothing beside it.
     is_slow: AtomicBool,
     sampled: Mutex<Sampled>,
+}
+
+/// Counters of a route whose records come from a share group.
+#[derive(Default)]
+pub(crate) struct ShareFigures {
+    /// Records that are locked for this member.
+    pub(crate) held: AtomicU64,
+    pub(crate) accepted: AtomicU64,
+    pub(crate) released: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    pub(crate) lost: AtomicU64,
 }
 
 /// Times of the calls that were measured.
@@ -74,6 +87,7 @@ impl RouteFigures {
             retired: AtomicU64::new(0),
             failed: std::array::from_fn(|_| AtomicU64::new(0)),
             dead_letters: AtomicU64::new(0),
+            share: OnceLock::new(),
             calls: AtomicU64::new(0),
             is_slow: AtomicBool::new(true),
             sampled: Mutex::new(sampled),
@@ -114,6 +128,16 @@ impl RouteFigures {
         sampled.cpu += cpu;
         sampled.records += u64::try_from(records).unwrap_or(0);
         output
+    }
+
+    /// The counters of a share group, which the route has from now on.
+    pub(crate) fn share(&self) -> &ShareFigures {
+        self.share.get_or_init(ShareFigures::default)
+    }
+
+    /// The counters of a share group, if its records come from one.
+    pub(crate) fn shared(&self) -> Option<&ShareFigures> {
+        self.share.get()
     }
 
     /// Counts records handled of a partition that is given back.

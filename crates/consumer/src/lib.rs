@@ -22,6 +22,7 @@
 //! | `runtime` | the task of a shard, which connects member, fetcher, scheduler and handlers |
 //! | `workers` | [`Workers`]: how many records are handled at a time |
 //! | `shard` | the shards of an app, and their threads |
+//! | `share` | apps that read topics as members of a share group |
 //! | `routes` | which route handles which topic |
 //! | `source` | what a route is for: a topic, a pattern, partitions |
 //! | `segment` | shares of the keys of a partition |
@@ -82,6 +83,7 @@ mod scheduler;
 pub mod schema_registry;
 mod segment;
 mod shard;
+mod share;
 mod source;
 mod status;
 #[cfg(feature = "testing")]
@@ -123,7 +125,7 @@ pub use recurring::{
 pub use route::{AnyRoute, Route, batch, record};
 pub use scheduled::{MessageSchedule, ScheduledMessage, schedule_header};
 pub use scheduler::Order;
-pub use status::{PartitionStatus, Pause, RouteStatus, Status};
+pub use status::{PartitionStatus, Pause, RouteStatus, ShareStatus, Status};
 pub use topics::{TopicChange, TopicDeclaration, TopicPlan, Topics};
 pub use workers::Workers;
 

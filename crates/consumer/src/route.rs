@@ -21,7 +21,8 @@ use crate::layer::{Backoff, Layer, Layered, attempts_before};
 use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Buffer;
 use crate::periodic::{Periodic, Tick};
-use crate::scheduler::{Order, Plan, Pool, PostponedBy, Rest, Slice, Slicing};
+use crate::scheduler::{Attempt, Order, Plan, Pool, PostponedBy, Rest, Slice, Slicing};
+use crate::share::{self, Single};
 use crate::status::RouteName;
 use crate::topics::TopicDeclaration;
 use crate::transaction::Lane;
@@ -274,6 +275,17 @@ pub(crate) trait Run: Send + Sync {
         lane: Option<Lane>,
         running: &mut Running,
     );
+
+    /// The handling of one record of a share group; `None` if the route takes batches.
+    fn run_one(
+        &self,
+        message: Message,
+        attempt: Attempt,
+        services: Arc<Services>,
+    ) -> Option<Single> {
+        drop((message, attempt, services));
+        None
+    }
 }
 
 /// How often a record was tried in other topics.
@@ -320,6 +332,18 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
             };
             supervised(run, context).await
         });
+    }
+
+    fn run_one(
+        &self,
+        message: Message,
+        attempt: Attempt,
+        services: Arc<Services>,
+    ) -> Option<Single> {
+        let (handler, figures) = (Arc::clone(&self.handler), Arc::clone(&self.figures));
+        Some(Box::pin(async move {
+            share::handle(&*handler, &figures, message, attempt, &services).await
+        }))
     }
 }
 
@@ -403,7 +427,7 @@ fn rest_after(
 }
 
 /// Pauses before a record that no layer settled is tried again.
-const UNSETTLED: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+pub(crate) const UNSETTLED: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// Kafka's `max.poll.records`.
 const SLICE_RECORDS_MAX: usize = 500;

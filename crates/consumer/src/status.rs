@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use moldau_client::TopicPartition;
 use serde::{Serialize, Serializer};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::figures::{Board, RouteFigures, Sampled, Trouble};
+use crate::figures::{Board, RouteFigures, Sampled, ShareFigures, Trouble};
 
 /// What an app does: its routes with their partitions, and its last failures.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -45,8 +46,28 @@ pub struct RouteStatus {
     /// sample. What they start elsewhere is not in it.
     #[serde(rename = "cpuPerRecordNanos", serialize_with = "nanos")]
     pub cpu_per_record: Option<Duration>,
+    /// Its records of a share group; `None` in an app of a consumer group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<ShareStatus>,
     /// Its partitions that the app reads, by name.
     pub partitions: Vec<PartitionStatus>,
+}
+
+/// What a route does with the records of a share group.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShareStatus {
+    /// Records that are locked for this member: they wait for their handler, are handled, or wait
+    /// for their next attempt.
+    pub held: u64,
+    /// Records that are done.
+    pub accepted: u64,
+    /// Records that were given back, to be delivered again.
+    pub released: u64,
+    /// Records that are not delivered again although they are not done.
+    pub rejected: u64,
+    /// Records whose lock had ended when something was to be said of them.
+    pub lost: u64,
 }
 
 /// What the app does with a partition.
@@ -245,7 +266,21 @@ impl RouteName {
             handler_p50: percentile(0.5),
             handler_p99: percentile(0.99),
             cpu_per_record: u32::try_from(records).ok().and_then(|it| cpu.checked_div(it)),
+            share: self.figures.shared().map(ShareFigures::status),
             partitions,
+        }
+    }
+}
+
+impl ShareFigures {
+    fn status(&self) -> ShareStatus {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        ShareStatus {
+            held: count(&self.held),
+            accepted: count(&self.accepted),
+            released: count(&self.released),
+            rejected: count(&self.rejected),
+            lost: count(&self.lost),
         }
     }
 }

@@ -304,6 +304,9 @@ fn config(dir: &TempDir, relay: SocketAddr) -> Config {
     groups.consumer.settings.heartbeat_interval_ms = heartbeat_ms;
     groups.consumer.heartbeat_interval_ms_range = heartbeat_ms..=heartbeat_ms;
     groups.consumer.settings.assignment_interval_ms = 0;
+    groups.share.settings.heartbeat_interval_ms = heartbeat_ms;
+    groups.share.heartbeat_interval_ms_range = heartbeat_ms..=heartbeat_ms;
+    groups.share.settings.assignment_interval_ms = 0;
     Config {
         data_dir: dir.path().to_owned(),
         listeners: listeners(relay),

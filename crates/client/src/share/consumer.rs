@@ -125,6 +125,14 @@ impl ShareConsumer {
         }
     }
 
+    /// Records that were fetched already, as [`next`](Self::next) returns them; `None` if there are
+    /// none. Nothing is asked for.
+    pub fn try_next(&mut self) -> Option<ShareFetched> {
+        let fetched = self.ready.pop_front()?;
+        self.hand_over(&fetched);
+        Some(fetched)
+    }
+
     /// Says what became of a record that [`next`](Self::next) returned. It is sent with the next
     /// request to the broker; [`commit`](Self::commit) sends it at once.
     ///

@@ -45,6 +45,7 @@ impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_app(&mut encoder)?;
         self.encode_routes(&mut encoder)?;
+        self.encode_share(&mut encoder)?;
         self.encode_handlers(&mut encoder)?;
         self.encode_partitions(&mut encoder)?;
         self.encode_paused(&mut encoder)
@@ -96,6 +97,38 @@ impl Reading {
             for (kind, count) in &route.failed {
                 let labels = [("topic", route.topic.as_str()), ("kind", kind)];
                 ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records of share groups; nothing in an app without one.
+    fn encode_share(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let routes = self.status.routes.iter();
+        let shared: Vec<_> = routes.filter_map(|it| Some((&*it.topic, it.share?))).collect();
+        if shared.is_empty() {
+            return Ok(());
+        }
+        let help = "Records that are locked for this member of the share group";
+        let kind = ConstGauge::new(0_i64).metric_type();
+        let mut family = encoder.encode_descriptor("share_held_records", help, None, kind)?;
+        for (topic, share) in &shared {
+            let held = i64::try_from(share.held).unwrap_or(i64::MAX);
+            ConstGauge::new(held).encode(family.encode_family(&[("topic", *topic)])?)?;
+        }
+        let help = "Records of the share group, by what became of them";
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let mut family = encoder.encode_descriptor("share_records", help, None, kind)?;
+        for (topic, share) in shared {
+            let outcomes = [
+                ("accepted", share.accepted),
+                ("released", share.released),
+                ("rejected", share.rejected),
+                ("lost", share.lost),
+            ];
+            for (outcome, count) in outcomes {
+                let labels = [("topic", topic), ("outcome", outcome)];
+                ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())

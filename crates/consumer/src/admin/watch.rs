@@ -226,6 +226,7 @@ mod tests {
             handler_p50: None,
             handler_p99: None,
             cpu_per_record: None,
+            share: None,
             partitions: Vec::new(),
         };
         Status { routes: vec![route], failures: Vec::new() }

@@ -87,6 +87,7 @@ impl<W: Work> Layer<W> for Retry {
                 let at = self.backoff.next_after(&failure, context);
                 Err(Failure::postponed(at, PostponedBy::Failure))
             }
+            Err(failure) if failure.is_retriable() => Err(failure.given_up()),
             called => called,
         }
     }

@@ -28,6 +28,7 @@ mod registry;
 mod retry_topics;
 mod scheduled;
 mod sealed;
+mod share;
 mod status;
 mod testing;
 mod topics;
