@@ -80,6 +80,14 @@ impl<W: Work, L: Layer<W>> Layer<W> for Option<L> {
             None => inner.call(work, context).await,
         }
     }
+
+    fn dead_letter_topic(&self) -> Option<&str> {
+        self.as_ref().and_then(L::dead_letter_topic)
+    }
+
+    fn topics(&self) -> Vec<String> {
+        self.as_ref().map(L::topics).unwrap_or_default()
+    }
 }
 
 /// A handler with a layer around it.

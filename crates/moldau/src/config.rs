@@ -226,6 +226,8 @@ mod tests {
             known_keys::<worker::File>("'0': 1"),
             known_keys::<worker::RouteKeys>("'0': 1"),
             known_keys::<worker::RetryKeys>("'0': 1"),
+            known_keys::<worker::RetryTopicKeys>("'0': 1"),
+            known_keys::<worker::SegmentKeys>("'0': 1"),
             known_keys::<worker::FilterKeys>("'0': 1"),
             known_keys::<worker::HandlerKeys>("'0': 1"),
         ];

@@ -8,14 +8,16 @@ use anyhow::{Context, anyhow, bail};
 use moldau_client::{Cluster, ClusterOptions, Error};
 use moldau_consumer::{
     AnyRoute, App, Batch, DeadLetters, Delay, Expire, Filter, Handler, Message, Order, Retry,
-    Route, Throttle, Work,
+    RetryTopics, Route, Throttle, Work,
 };
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::arguments::WorkOptions;
-use crate::config::worker::{HandlerKind, HandlerSettings, Layers, RouteSettings, Settings};
+use crate::config::worker::{
+    HandlerKind, HandlerSettings, Layers, RouteSettings, Settings, Source,
+};
 use crate::config::{self, Sources};
 use crate::run::{Foreign, HttpService, Pool, Tally, Worker};
 
@@ -77,11 +79,17 @@ async fn work(settings: Settings) -> anyhow::Result<()> {
 
 /// Checks the topics, starts the handlers, and puts the app together.
 async fn start(settings: Settings) -> anyhow::Result<(App, Vec<Running>)> {
-    let Settings { bootstrap, group, options, routes } = settings;
+    let Settings { bootstrap, group, options, transactional_id, segment, routes } = settings;
     check_topics(&bootstrap, &options.cluster, &routes).await?;
     let at = bootstrap.join(",");
     eprintln!("{PROCESS}: group {group} at {at}, routes: {}", routes.len());
     let mut app = App::new(bootstrap).group(group).options(options);
+    if let Some(id) = transactional_id {
+        app = app.exactly_once(id);
+    }
+    if let Some((index, count)) = segment {
+        app = app.segment(index, count);
+    }
     let mut running = Vec::new();
     for route in routes {
         eprintln!("{PROCESS}: {}", in_words(&route));
@@ -89,14 +97,22 @@ async fn start(settings: Settings) -> anyhow::Result<(App, Vec<Running>)> {
         let handler = start_handler(route.handler).await.map_err(|problem| anyhow!(problem))?;
         let tally = Tally::default();
         let throttle = route.layers.throttle_per_second.map(Throttle::per_second);
-        for topic in &route.topics {
+        let any = || -> AnyRoute {
             let parts = (handler.clone(), tally.clone(), throttle.clone());
-            let any: AnyRoute = match route.layers.batch_records_max {
+            match route.layers.batch_records_max {
                 None => layered::<Message>(parts, &route.layers).into(),
                 Some(records) => layered::<Batch>(parts, &route.layers).records_max(records).into(),
-            };
-            app = app.topic(&topic.value, any);
-        }
+            }
+        };
+        app = match &route.source {
+            Source::Topics(topics) => {
+                topics.iter().fold(app, |app, topic| app.topic(&topic.value, any()))
+            }
+            Source::Pattern(pattern) => app.pattern(&pattern.value, any()),
+            Source::Partitions(topic, partitions) => {
+                app.partitions(&topic.value, partitions.value.iter().copied(), any())
+            }
+        };
         running.push(Running { name, handler, tally });
     }
     Ok((app, running))
@@ -131,6 +147,7 @@ where
     });
     Route::new(handler)
         .layer(retry)
+        .layer(layers.retry_topics.clone())
         .layer(tally)
         .layer(layers.dead_letters.clone().map(DeadLetters::to))
         .layer(throttle)
@@ -140,7 +157,8 @@ where
         .order(layers.order)
 }
 
-/// Refuses to start if dead letters have no topic, since records would be tried again for ever.
+/// Refuses to start if dead letters or retries have no topic: such records would be tried again
+/// for ever.
 async fn check_topics(
     bootstrap: &[String],
     options: &ClusterOptions,
@@ -150,17 +168,20 @@ async fn check_topics(
     let no_cluster = || format!("no Kafka cluster at {}", bootstrap.join(", "));
     let cluster = Cluster::connect(bootstrap, options).await.with_context(no_cluster)?;
     for route in routes {
-        for topic in &route.topics {
+        for topic in route.source.topics() {
             if let Err(error) = cluster.topic(&topic.value).await {
                 check_unknown(&error)?;
                 eprintln!("{PROCESS}: warning: the topic {} does not exist yet", topic.value);
             }
         }
-        if let Some(topic) = &route.layers.dead_letters
-            && let Err(error) = cluster.topic(topic).await
-        {
-            check_unknown(&error)?;
-            bail!("the topic {topic} for dead letters of {} does not exist", route.name());
+        let dead_letters = route.layers.dead_letters.iter().map(|topic| (topic, "dead letters"));
+        let retry_topics = route.layers.retry_topics.iter().flat_map(RetryTopics::names);
+        let retry_topics = retry_topics.map(|topic| (topic, "retries"));
+        for (topic, purpose) in dead_letters.chain(retry_topics) {
+            if let Err(error) = cluster.topic(topic).await {
+                check_unknown(&error)?;
+                bail!("the topic {topic} for {purpose} of {} does not exist", route.name());
+            }
         }
     }
     Ok(())

@@ -31,8 +31,8 @@ use crate::arguments::Protocol;
 pub(super) use handler::Keys as HandlerKeys;
 pub(crate) use handler::{HandlerKind, HandlerSettings};
 #[cfg(test)]
-pub(super) use route::{FilterKeys, Keys as RouteKeys, RetryKeys};
-pub(crate) use route::{Layers, RouteSettings};
+pub(super) use route::{FilterKeys, Keys as RouteKeys, RetryKeys, RetryTopicKeys};
+pub(crate) use route::{Layers, RouteSettings, Source};
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -76,9 +76,15 @@ pub(crate) struct File {
     tls: Option<At<tls::Client>>,
     /// Credentials. Default: none.
     sasl: Option<At<sasl::Client>>,
-    /// Records or batches with handlers at a time, over all routes. Default: 256, or what the
-    /// handlers take at a time if that is more.
-    workers: Option<At<usize>>,
+    /// Makes what handlers produce, dead letters and offsets one transaction; another one for each
+    /// process of the group. Default: no transactions.
+    #[serde(rename = "transactional.id")]
+    transactional_id: Option<At<String>>,
+    /// The share of the keys that this process handles, in a group of its own. Default: all.
+    segment: Option<At<SegmentKeys>>,
+    /// Records or batches with handlers at a time, over all routes; `auto` follows the load.
+    /// Default: 256, or what the handlers take at a time if that is more.
+    workers: Option<At<WorkersChoice>>,
     /// Milliseconds that handlers may take for their current records at the end, or when a
     /// partition is revoked. Default 30000.
     drain_timeout_ms: Option<At<u64>>,
@@ -92,6 +98,29 @@ pub(crate) struct File {
 pub(super) enum OneOrMore {
     One(String),
     More(Vec<String>),
+}
+
+/// The keys of `segment`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SegmentKeys {
+    /// Number of this segment, from 0 on.
+    index: u32,
+    /// Number of segments.
+    count: u32,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "must be a number or auto")]
+enum WorkersChoice {
+    Number(usize),
+    Word(Auto),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Auto {
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -113,6 +142,9 @@ pub(crate) struct Settings {
     pub(crate) bootstrap: Vec<String>,
     pub(crate) group: String,
     pub(crate) options: AppOptions,
+    pub(crate) transactional_id: Option<String>,
+    /// Index and count.
+    pub(crate) segment: Option<(u32, u32)>,
     pub(crate) routes: Vec<RouteSettings>,
 }
 
@@ -172,23 +204,60 @@ pub(crate) fn settings(mut file: File, sources: &mut Sources) -> Result<Settings
     let routes: Result<Vec<_>, _> =
         file.routes.value.into_iter().map(|keys| keys.settings(sources)).collect();
     let routes = routes?;
+    check_sources(&routes)?;
+    let at_a_time: usize = routes.iter().map(|route| route.handler.requests_max()).sum();
+    options.workers = match (&file.workers, options.workers) {
+        (Some(At { value: WorkersChoice::Word(Auto::Auto), .. }), _) => Workers::Auto,
+        (Some(choice @ At { value: WorkersChoice::Number(workers), .. }), _) => {
+            super::at_least_one(&choice.with(*workers), "workers")?;
+            Workers::Fixed(*workers)
+        }
+        (None, Workers::Fixed(workers)) => Workers::Fixed(workers.max(at_a_time)),
+        (None, Workers::Auto) => Workers::Auto,
+    };
+    if let Some(id) = &file.transactional_id
+        && id.value.is_empty()
+    {
+        return Err(Problem::at(id, "transactional.id: is empty"));
+    }
+    if let Some(segment) = &file.segment
+        && segment.value.index >= segment.value.count
+    {
+        return Err(Problem::at(segment, "segment: index must be less than count"));
+    }
+    Ok(Settings {
+        bootstrap,
+        group: file.group_id.value,
+        options,
+        transactional_id: file.transactional_id.map(|id| id.value),
+        segment: file.segment.map(|segment| (segment.value.index, segment.value.count)),
+        routes,
+    })
+}
+
+/// No two routes may read the same, and a process is either assigned its partitions or names them.
+fn check_sources(routes: &[RouteSettings]) -> Result<(), Problem> {
     let mut topics = HashSet::new();
-    for topic in routes.iter().flat_map(|route| &route.topics) {
+    for topic in routes.iter().flat_map(|route| route.source.topics()) {
         if !topics.insert(topic.value.clone()) {
             let text = format!("topics: {:?} is in another route", topic.value);
             return Err(Problem::at(topic, text));
         }
     }
-    let at_a_time: usize = routes.iter().map(|route| route.handler.requests_max()).sum();
-    options.workers = match (&file.workers, options.workers) {
-        (Some(workers), _) => {
-            super::at_least_one(workers, "workers")?;
-            Workers::Fixed(workers.value)
+    let (mut direct, mut assigned) = (None, false);
+    for route in routes {
+        match &route.source {
+            Source::Partitions(_, partitions) => direct = Some(partitions),
+            Source::Topics(_) | Source::Pattern(_) => assigned = true,
         }
-        (None, Workers::Fixed(workers)) => Workers::Fixed(workers.max(at_a_time)),
-        (None, Workers::Auto) => Workers::Auto,
-    };
-    Ok(Settings { bootstrap, group: file.group_id.value, options, routes })
+    }
+    match direct {
+        Some(partitions) if assigned => {
+            let text = "partitions: all routes of a process need them, or none";
+            Err(Problem::at(partitions, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn set_membership(options: &mut MembershipOptions, file: &File) -> Result<(), Problem> {

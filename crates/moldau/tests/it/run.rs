@@ -4,6 +4,7 @@ mod endings;
 mod examples;
 mod services;
 mod site;
+mod sources;
 
 use std::collections::{HashMap, HashSet};
 
@@ -292,6 +293,27 @@ fn a_file_is_checked_without_a_cluster() {
         (
             "handler: {command: [a]}\n  - topics: [other, in]\n    handler: {command: [a]}",
             "topics: \"in\" is in another route",
+        ),
+        ("pattern: a.*\n    handler: {command: [a]}", "pattern: a route has topics or a pattern"),
+        (
+            "partitions: [-1]\n    handler: {command: [a]}",
+            "partitions: numbers from 0 on are needed",
+        ),
+        (
+            "partitions: [1]\n    handler: {command: [a]}\n  - pattern: a\n    \
+             handler: {command: [a]}",
+            "partitions: all routes of a process need them, or none",
+        ),
+        (
+            "retry_topics: {name: r, delays_ms: []}\n    handler: {command: [a]}",
+            "retry_topics: a name and at least one of delays_ms are needed",
+        ),
+        ("handler: {command: [a]}\nworkers: many", "must be a number or auto"),
+        ("handler: {command: [a]}\nworkers: 0", "workers: must be at least 1"),
+        ("handler: {command: [a]}\ntransactional.id: ''", "transactional.id: is empty"),
+        (
+            "handler: {command: [a]}\nsegment: {index: 2, count: 2}",
+            "segment: index must be less than count",
         ),
         (
             "handler: {command: [a]}\nsecurity.protocol: SSL",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use moldau_consumer::Order;
+use moldau_consumer::{Order, RetryTopics};
 use serde::Deserialize;
 
 use super::OneOrMore;
@@ -14,8 +14,13 @@ use crate::config::{Sources, at_least_one};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
-    /// One topic or a list of them.
-    topics: At<OneOrMore>,
+    /// One topic or a list of them. This or `pattern`.
+    topics: Option<At<OneOrMore>>,
+    /// Regular expression that the whole name of a topic must match. Default: none.
+    pattern: Option<At<String>>,
+    /// Numbers of the partitions of the one topic that this process reads, whatever others do.
+    /// Default: those that the group assigns.
+    partitions: Option<At<Vec<i32>>>,
     /// Which records are handled one after the other: those of a `partition`, those with the same
     /// `key`, or `none`. Default `partition`.
     #[serde(default)]
@@ -24,6 +29,8 @@ pub(crate) struct Keys {
     batch_records_max: Option<At<usize>>,
     /// Attempts of a record. Default: for ever, with pauses from 1 to 30 seconds.
     retry: Option<RetryKeys>,
+    /// Topics in which failed records wait for their next attempt. Default: none.
+    retry_topics: Option<RetryTopicKeys>,
     /// Topic for records that cannot be handled. Default: they are tried again.
     dead_letters: Option<At<String>>,
     /// Records per second, over all partitions of this process. Default: no limit.
@@ -50,6 +57,17 @@ pub(crate) struct RetryKeys {
     pause_max_ms: Option<u64>,
 }
 
+/// The keys of `retry_topics`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryTopicKeys {
+    /// What their names begin with: `-1`, `-2` and so on follow.
+    name: String,
+    /// Milliseconds before each attempt after the first. A delay that differs from the one before
+    /// has a topic of its own.
+    delays_ms: At<Vec<u64>>,
+}
+
 /// The keys of `filter`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,9 +89,19 @@ enum OrderChoice {
 
 /// What the file says of a route.
 pub(crate) struct RouteSettings {
-    pub(crate) topics: Vec<At<String>>,
+    pub(crate) source: Source,
     pub(crate) layers: Layers,
     pub(crate) handler: HandlerSettings,
+}
+
+/// What a route reads.
+pub(crate) enum Source {
+    /// Topics by name.
+    Topics(Vec<At<String>>),
+    /// Topics whose name matches.
+    Pattern(At<String>),
+    /// Partitions of a topic.
+    Partitions(At<String>, At<Vec<i32>>),
 }
 
 /// What surrounds the handler of a route.
@@ -82,6 +110,7 @@ pub(crate) struct Layers {
     pub(crate) batch_records_max: Option<usize>,
     /// Attempts, first and longest pause.
     pub(crate) retry: Option<(u32, Duration, Duration)>,
+    pub(crate) retry_topics: Option<RetryTopics>,
     pub(crate) dead_letters: Option<String>,
     pub(crate) throttle_per_second: Option<u32>,
     pub(crate) delay: Option<Duration>,
@@ -99,7 +128,25 @@ pub(crate) struct KeptHeader {
 impl RouteSettings {
     /// Names the route in messages.
     pub(crate) fn name(&self) -> String {
-        let topics: Vec<_> = self.topics.iter().map(|topic| topic.value.as_str()).collect();
+        self.source.name()
+    }
+}
+
+impl Source {
+    /// Topics that are named.
+    pub(crate) fn topics(&self) -> &[At<String>] {
+        match self {
+            Self::Topics(topics) => topics,
+            Self::Pattern(_) => &[],
+            Self::Partitions(topic, _) => std::slice::from_ref(topic),
+        }
+    }
+
+    fn name(&self) -> String {
+        if let Self::Pattern(pattern) = self {
+            return pattern.value.clone();
+        }
+        let topics: Vec<_> = self.topics().iter().map(|topic| topic.value.as_str()).collect();
         topics.join(",")
     }
 }
@@ -108,12 +155,9 @@ impl Keys {
     /// # Errors
     /// Names the key that is at fault.
     pub(super) fn settings(self, sources: &mut Sources) -> Result<RouteSettings, Problem> {
-        let topics: Vec<_> =
-            self.topics.value.texts().into_iter().map(|it| self.topics.with(it)).collect();
-        if topics.is_empty() || topics.iter().any(|topic| topic.value.is_empty()) {
-            return Err(Problem::at(&self.topics, "topics: at least one name is needed"));
-        }
+        let source = source(self.topics, self.pattern, self.partitions, &self.handler)?;
         let dead_letters = self.dead_letters.as_ref();
+        let topics = source.topics();
         if let Some(dead) = dead_letters.filter(|it| topics.iter().any(|o| o.value == it.value)) {
             let text = "dead_letters: must be another topic than those of the route";
             return Err(Problem::at(dead, text));
@@ -129,8 +173,7 @@ impl Keys {
         {
             return Err(Problem::at(values, "values: at least one is needed"));
         }
-        let names: Vec<_> = topics.iter().map(|topic| topic.value.as_str()).collect();
-        let handler = handler::settings(&self.handler, names.join(","), sources)?;
+        let handler = handler::settings(&self.handler, source.name(), sources)?;
         let layers = Layers {
             order: match self.order {
                 OrderChoice::Partition => Order::Partition,
@@ -139,6 +182,7 @@ impl Keys {
             },
             batch_records_max: self.batch_records_max.map(|records| records.value),
             retry: self.retry.map(RetryKeys::settings).transpose()?,
+            retry_topics: self.retry_topics.map(RetryTopicKeys::settings).transpose()?,
             dead_letters: self.dead_letters.map(|topic| topic.value),
             throttle_per_second: self.throttle_per_second.map(|records| records.value),
             delay: self.delay_ms.map(Duration::from_millis),
@@ -148,7 +192,7 @@ impl Keys {
                 values: values.value,
             }),
         };
-        Ok(RouteSettings { topics, layers, handler })
+        Ok(RouteSettings { source, layers, handler })
     }
 }
 
@@ -158,5 +202,54 @@ impl RetryKeys {
         let first = Duration::from_millis(self.pause_ms.unwrap_or(1000));
         let max = Duration::from_millis(self.pause_max_ms.unwrap_or(30_000));
         Ok((self.attempts_max.value, first, max))
+    }
+}
+
+impl RetryTopicKeys {
+    fn settings(self) -> Result<RetryTopics, Problem> {
+        if self.name.is_empty() || self.delays_ms.value.is_empty() {
+            let text = "retry_topics: a name and at least one of delays_ms are needed";
+            return Err(Problem::at(&self.delays_ms, text));
+        }
+        let delays = self.delays_ms.value.into_iter().map(Duration::from_millis);
+        Ok(RetryTopics::to(&self.name, delays))
+    }
+}
+
+/// What a route reads; `place` is where the route stands.
+fn source<T>(
+    topics: Option<At<OneOrMore>>,
+    pattern: Option<At<String>>,
+    partitions: Option<At<Vec<i32>>>,
+    place: &At<T>,
+) -> Result<Source, Problem> {
+    let topics = match (topics, pattern) {
+        (None, None) => {
+            return Err(Problem::at(place, "topics: a route needs topics or a pattern"));
+        }
+        (Some(_), Some(pattern)) => {
+            return Err(Problem::at(&pattern, "pattern: a route has topics or a pattern"));
+        }
+        (None, Some(pattern)) => {
+            if let Some(partitions) = partitions {
+                let text = "partitions: needs one topic, not a pattern";
+                return Err(Problem::at(&partitions, text));
+            }
+            return Ok(Source::Pattern(pattern));
+        }
+        (Some(topics), None) => topics,
+    };
+    let names: Vec<_> = topics.value.texts().into_iter().map(|it| topics.with(it)).collect();
+    if names.is_empty() || names.iter().any(|topic| topic.value.is_empty()) {
+        return Err(Problem::at(&topics, "topics: at least one name is needed"));
+    }
+    let Some(partitions) = partitions else { return Ok(Source::Topics(names)) };
+    let numbers = &partitions.value;
+    if numbers.is_empty() || numbers.iter().any(|number| *number < 0) {
+        return Err(Problem::at(&partitions, "partitions: numbers from 0 on are needed"));
+    }
+    match <[_; 1]>::try_from(names) {
+        Ok([topic]) => Ok(Source::Partitions(topic, partitions)),
+        Err(_) => Err(Problem::at(&partitions, "partitions: needs one topic, not several")),
     }
 }

@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 use moldau_client::{
-    Admin, Cluster, Delivery, Fetcher, FetcherOptions, Producer, ProducerOptions, Record, Start,
-    TopicSpec, partition_for_key,
+    Admin, Cluster, Delivery, Fetcher, FetcherOptions, Isolation, Producer, ProducerOptions,
+    Record, Start, TopicSpec, partition_for_key,
 };
 use moldau_records::Decompressor;
 
@@ -81,8 +81,27 @@ impl Site {
 
     /// Reads a topic from its beginning until there is enough, partition by partition.
     pub(super) async fn read(&self, topic: &str, is_enough: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
+        self.read_with(FetcherOptions::default(), topic, is_enough).await
+    }
+
+    /// As [`read`](Self::read), records of committed transactions alone.
+    pub(super) async fn read_committed(
+        &self,
+        topic: &str,
+        is_enough: impl Fn(&[Seen]) -> bool,
+    ) -> Vec<Seen> {
+        let isolation = Isolation::ReadCommitted;
+        self.read_with(FetcherOptions { isolation, ..Default::default() }, topic, is_enough).await
+    }
+
+    async fn read_with(
+        &self,
+        options: FetcherOptions,
+        topic: &str,
+        is_enough: impl Fn(&[Seen]) -> bool,
+    ) -> Vec<Seen> {
         let partitions = self.cluster.topic(topic).await.unwrap().partitions.len();
-        let mut fetcher = Fetcher::start(&self.cluster, FetcherOptions::default());
+        let mut fetcher = Fetcher::start(&self.cluster, options);
         for partition in (0..).take(partitions) {
             fetcher.assign(topic, partition, Start::Earliest).await.unwrap();
         }
@@ -118,7 +137,12 @@ impl Site {
 
     /// Offsets that the group `workers` has committed of a topic, in sum.
     pub(super) async fn committed(&self, topic: &str) -> i64 {
-        let committed = self.cluster.committed_offsets("workers").await.unwrap();
+        self.committed_by("workers", topic).await
+    }
+
+    /// Offsets that a group has committed of a topic, in sum.
+    pub(super) async fn committed_by(&self, group: &str, topic: &str) -> i64 {
+        let committed = self.cluster.committed_offsets(group).await.unwrap();
         committed.iter().filter(|(it, _)| &*it.topic == topic).map(|(_, offset)| *offset).sum()
     }
 }
