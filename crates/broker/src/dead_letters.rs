@@ -3,8 +3,8 @@
 //! The journal says first that records are to be archived. Then their dead-letter records are
 //! appended, and once these are durable the journal says that the records are archived. A crash
 //! between the two repeats the dead-letter records. One chunk is under way at a time, and
-//! partitions take turns. A group whose topic does not fit, or whose dead-letter records are refused, loses
-//! them as in Kafka: the log says so, and the records are archived.
+//! partitions take turns. A group whose topic does not fit, or whose dead-letter records are
+//! refused, loses them as in Kafka: the log says so, and the records are archived.
 //!
 //! Differs from Kafka: a topic is not the dead-letter topic of itself, and a record that is too
 //! large for the topic is the only one that is lost.

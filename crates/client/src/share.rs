@@ -133,7 +133,8 @@ impl ShareFetched {
         Ok(())
     }
 
-    /// How often the record at `offset` was delivered, this time included; `None` if it is not held.
+    /// How often the record at `offset` was delivered, this time included; `None` if it is not
+    /// held.
     #[must_use]
     pub fn delivery_count(&self, offset: i64) -> Option<i16> {
         let after = self.acquired.partition_point(|range| range.last_offset < offset);

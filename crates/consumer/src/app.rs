@@ -1,5 +1,7 @@
 //! The app: which topics are read, as which group, and what handles their records.
 
+mod shared;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,7 +30,6 @@ use crate::routes::{Reads, Routes};
 use crate::runtime::{Parts, Share};
 use crate::segment::Segment;
 use crate::shard::{Access, Shards, until_left};
-use crate::share;
 use crate::source::{Pattern, Source};
 use crate::status::{Inquiry, QUESTIONS_MAX, Question, RouteName, Status};
 use crate::topics::{TopicDeclaration, Topics};
@@ -96,7 +97,7 @@ impl Default for AppOptions {
 pub struct App {
     pub(crate) bootstrap: Vec<String>,
     pub(crate) group: Option<String>,
-    pub(crate) membership: share::Membership,
+    pub(crate) membership: shared::Membership,
     pub(crate) has_retry_topics: bool,
     pub(crate) transactional_id: Option<String>,
     pub(crate) routes: Routes,
@@ -135,7 +136,7 @@ impl App {
         Self {
             bootstrap: bootstrap.into_iter().map(Into::into).collect(),
             group: None,
-            membership: share::Membership::default(),
+            membership: shared::Membership::default(),
             has_retry_topics: false,
             transactional_id: None,
             routes: Routes::default(),
@@ -414,8 +415,8 @@ impl App {
     }
 
     async fn run_to_end(mut self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        if self.membership == share::Membership::Share {
-            return share::run(self, shutdown).await;
+        if self.membership == shared::Membership::Share {
+            return shared::run(self, shutdown).await;
         }
         let group = self.consumer_group()?;
         self.start_admin(group.name.as_deref().unwrap_or_default())?;

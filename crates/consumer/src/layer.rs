@@ -37,6 +37,7 @@ pub(crate) use headers::{Origin, attempts_before};
 pub use headers::{header, pipe_header, retry_header};
 pub use metrics::{Measured, Metrics};
 pub use pipe::Pipe;
+pub(crate) use retry::UNSETTLED;
 pub use retry::{Backoff, Retry};
 pub use retry_topics::RetryTopics;
 pub use select::{Expire, Filter};

@@ -84,6 +84,7 @@ pub mod schema_registry;
 mod segment;
 mod shard;
 mod share;
+mod single;
 mod source;
 mod status;
 #[cfg(feature = "testing")]

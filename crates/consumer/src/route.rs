@@ -17,12 +17,12 @@ use crate::context::{Context, Services};
 use crate::failure::{Cause, Failure, Postponed};
 use crate::figures::RouteFigures;
 use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
-use crate::layer::{Backoff, Layer, Layered, attempts_before};
+use crate::layer::{Layer, Layered, UNSETTLED, attempts_before};
 use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Buffer;
 use crate::periodic::{Periodic, Tick};
 use crate::scheduler::{Attempt, Order, Plan, Pool, PostponedBy, Rest, Slice, Slicing};
-use crate::share::{self, Single};
+use crate::single::{self, Single};
 use crate::status::RouteName;
 use crate::topics::TopicDeclaration;
 use crate::transaction::Lane;
@@ -342,7 +342,7 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
     ) -> Option<Single> {
         let (handler, figures) = (Arc::clone(&self.handler), Arc::clone(&self.figures));
         Some(Box::pin(async move {
-            share::handle(&*handler, &figures, message, attempt, &services).await
+            single::handle(&*handler, &figures, message, attempt, &services).await
         }))
     }
 }
@@ -425,9 +425,6 @@ fn rest_after(
         by: PostponedBy::Failure,
     }
 }
-
-/// Pauses before a record that no layer settled is tried again.
-pub(crate) const UNSETTLED: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 
 /// Kafka's `max.poll.records`.
 const SLICE_RECORDS_MAX: usize = 500;

@@ -99,6 +99,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Largest part by which a pause is shortened.
 const JITTER: f64 = 0.2;
 
+/// Pauses before a record that no layer settled is tried again.
+pub(crate) const UNSETTLED: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::answer;
 use super::lines::{Held, Lines};
-use super::one::{Single, Verdict};
 use crate::background::{Lifecycle, Stage};
 use crate::chunk::Chunk;
 use crate::context::Services;
@@ -26,20 +25,21 @@ use crate::figures::RouteFigures;
 use crate::message::Message;
 use crate::routes::Routes;
 use crate::scheduler::Attempt;
+use crate::single::{Single, Verdict};
 use crate::status::Question;
 use crate::{Result, Workers};
 
 /// What a worker is made of.
-pub(super) struct Parts {
-    pub(super) consumer: ShareConsumer,
-    pub(super) routes: Routes,
-    pub(super) services: Arc<Services>,
-    pub(super) workers: watch::Receiver<Workers>,
-    pub(super) questions: mpsc::Receiver<Question>,
-    pub(super) assignment: watch::Sender<Vec<TopicPartition>>,
+pub(crate) struct Parts {
+    pub(crate) consumer: ShareConsumer,
+    pub(crate) routes: Routes,
+    pub(crate) services: Arc<Services>,
+    pub(crate) workers: watch::Receiver<Workers>,
+    pub(crate) questions: mpsc::Receiver<Question>,
+    pub(crate) assignment: watch::Sender<Vec<TopicPartition>>,
 }
 
-pub(super) struct Worker {
+pub(crate) struct Worker {
     parts: Parts,
     lines: Lines,
     running: FuturesUnordered<Job>,
@@ -100,7 +100,7 @@ enum Got {
 }
 
 impl Worker {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(parts: Parts) -> Self {
         let mut lines = Lines::default();
         for (topic, route) in parts.routes.named() {
             parts.services.board.bind(topic, &route.figures);
@@ -123,7 +123,7 @@ impl Worker {
 
     /// Runs until the app drains; then gives back what was not started, lets handlers end, and
     /// leaves the group.
-    pub(super) async fn run(mut self, mut lifecycle: Lifecycle) -> Result<()> {
+    pub(crate) async fn run(mut self, mut lifecycle: Lifecycle) -> Result<()> {
         let draining = lifecycle.reached(Stage::Draining);
         tokio::pin!(draining);
         loop {
@@ -359,7 +359,7 @@ impl Job {
 }
 
 /// Records that one fetch asks for.
-pub(super) fn records_max(of: Workers) -> i32 {
+pub(crate) fn records_max(of: Workers) -> i32 {
     i32::try_from(workers(of)).unwrap_or(i32::MAX).min(FETCH_RECORDS_MAX)
 }
 

@@ -10,8 +10,8 @@ use crate::context::{Context, Services};
 use crate::failure::{Cause, Postponed, panic_message};
 use crate::figures::RouteFigures;
 use crate::handler::Handler;
+use crate::layer::UNSETTLED;
 use crate::message::Message;
-use crate::route::UNSETTLED;
 use crate::scheduler::{Attempt, PostponedBy};
 
 /// A record that is being handled.
