@@ -96,12 +96,13 @@ const FULL_STEPS: [Step; 4] = [
 
 /// The programs of the conformance crate, with their arguments; the longest come first, so that
 /// the last does not run alone for long.
-const PROGRAMS: [(&str, &str, &[&str]); 13] = [
+const PROGRAMS: [(&str, &str, &[&str]); 14] = [
     ("client matrix", "moldau-conformance", &[]),
     ("broker outages", "moldau-outages", &[]),
     ("Kroxylicious", "moldau-interop", &[]),
     ("reports in a browser", "moldau-reports", &[]),
     ("histories of Java clients", "moldau-history", &[]),
+    ("commands of tools", "moldau-tools", &[]),
     ("authorization", "moldau-authorization", &[]),
     ("secured clients", "moldau-security", &[]),
     ("tenants", "moldau-tenants", &[]),

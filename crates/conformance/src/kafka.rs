@@ -23,6 +23,9 @@ const AUTHORIZING: &str = "auto.create.topics.enable=true
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=true";
 
+/// The id of our broker.
+const OUR_NODE_ID: u16 = 0;
+
 /// Neighbouring ports of a node.
 const PORTS: u16 = 2;
 
@@ -51,6 +54,11 @@ impl Kafka {
         Self::start_nodes(peers, directory, 1, further)
     }
 
+    /// Starts a cluster of one node that has the id of our broker, with its files in `directory`.
+    pub fn start_as_ours(peers: &Peers, directory: &Path) -> Result<Self> {
+        Self::start_numbered(peers, directory, 1, OUR_NODE_ID, "auto.create.topics.enable=true")
+    }
+
     /// Starts a cluster of `nodes` brokers and controllers on free ports, their files in
     /// `directory`.
     pub fn start_cluster(peers: &Peers, directory: &Path, nodes: u16) -> Result<Self> {
@@ -58,10 +66,20 @@ impl Kafka {
     }
 
     fn start_nodes(peers: &Peers, directory: &Path, nodes: u16, further: &str) -> Result<Self> {
+        Self::start_numbered(peers, directory, nodes, 1, further)
+    }
+
+    fn start_numbered(
+        peers: &Peers,
+        directory: &Path,
+        nodes: u16,
+        first_id: u16,
+        further: &str,
+    ) -> Result<Self> {
         let port = free_ports(nodes * PORTS)?;
         let mut processes = Vec::new();
         for node in 1..=nodes {
-            format_node(peers, directory, Layout { nodes, port }, node, further)?;
+            format_node(peers, directory, Layout { nodes, port, first_id }, node, further)?;
             processes.push(start_node(peers, directory, node)?);
         }
         for process in &mut processes {
@@ -159,9 +177,16 @@ struct Layout {
     nodes: u16,
     /// The first port of the first node.
     port: u16,
+    /// The id of the first node.
+    first_id: u16,
 }
 
 impl Layout {
+    /// What a node is called in the cluster.
+    fn id(self, node: u16) -> u16 {
+        self.first_id + node - 1
+    }
+
     /// Where clients and brokers connect to a node.
     fn broker(self, node: u16) -> SocketAddrV4 {
         loopback(self.port + (node - 1) * PORTS)
@@ -177,13 +202,14 @@ impl Layout {
 /// come at once, so that tests are short. Every topic lives on while a node of three is
 /// away. Metrics of clients are taken.
 fn server_properties(layout: Layout, node: u16, data: &Path) -> String {
-    let voter = |node: u16| format!("{node}@{}", layout.controller(node));
+    let voter = |node: u16| format!("{}@{}", layout.id(node), layout.controller(node));
     let voters = (1..=layout.nodes).map(voter).collect::<Vec<_>>().join(",");
     let (broker, controller) = (layout.broker(node), layout.controller(node));
+    let id = layout.id(node);
     let (replicas, in_sync) = (layout.nodes, layout.nodes.min(2));
     format!(
         "process.roles=broker,controller
-node.id={node}
+node.id={id}
 controller.quorum.voters={voters}
 listeners=PLAINTEXT://{broker},CONTROLLER://{controller}
 advertised.listeners=PLAINTEXT://{broker}

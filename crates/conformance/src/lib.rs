@@ -8,8 +8,9 @@
 //! brokers are killed, `moldau-history` Java clients under faults whose history is judged,
 //! `moldau-tenants` tenants of one Kafka, `moldau-reloads` clients during reloads, `moldau-crowd`
 //! clients among many others and hostile ones, `moldau-telemetry` clients that push their metrics,
-//! `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all of them.
-//! `moldau-memory` runs servers with little memory, by hand.
+//! `moldau-tools` commands of Kafka's tools, `moldau-interop` Kroxylicious, `moldau-reports` a
+//! browser; `cargo xtask test` calls all of them. `moldau-memory` runs servers with little memory,
+//! by hand.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -24,6 +25,7 @@
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
 //! - [`connection`]: what the programs are told that read how to connect;
+//! - [`command_line`]: the same commands of Kafka's tools to Apache Kafka and to our broker;
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - `differential`: every API that both serve, field by field, and docs/compatibility.md;
@@ -49,6 +51,7 @@ pub mod authorization;
 pub mod certificates;
 pub mod check;
 pub mod client;
+pub mod command_line;
 pub mod connection;
 pub mod crowd;
 #[cfg(feature = "differential")]

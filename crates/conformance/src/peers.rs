@@ -192,6 +192,15 @@ impl Peers {
         self.java(LARGE_HEAP, class)
     }
 
+    /// [`java_tool`](Self::java_tool) for a class that runs many tools, whose log is left out.
+    pub fn java_session(&self, class: &str) -> Result<Command> {
+        let classpath = format!("{}:{}", self.java_classes().display(), self.kafka_classpath()?);
+        let mut command = Command::new("java");
+        command.args(SHORT_LIVED_JVM).args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]);
+        command.args([SMALL_HEAP, "-cp"]).arg(classpath).arg(class);
+        Ok(command)
+    }
+
     fn java(&self, heap: &str, class: &str) -> Result<Command> {
         let classpath = format!("{}:{}", self.java_classes().display(), self.kafka_classpath()?);
         let mut command = Command::new("java");

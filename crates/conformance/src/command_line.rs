@@ -1,0 +1,216 @@
+//! Commands of Kafka's tools against Apache Kafka and our broker: both must print the same.
+//!
+//! `script.txt` holds the commands. One JVM per broker runs them in order, both side by side.
+//! What differs from run to run is masked, see `normal`; every other line of the output and the
+//! exit code must be the same, but for the differences listed in `differences`. From the results
+//! comes `docs/tools.md`.
+
+mod differences;
+mod document;
+mod normal;
+mod script;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use self::differences::{DIFFERENCES, Difference};
+use self::normal::Place;
+use self::script::Command;
+use crate::check::Check;
+use crate::kafka::Kafka;
+use crate::moldau::Moldau;
+use crate::peers::Peers;
+use crate::process::Process;
+
+/// Some hundred commands of less than a second, on a busy machine.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(400);
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md");
+
+/// What the commands showed.
+#[derive(Debug)]
+pub struct Outcome {
+    /// One for each command, each listed difference, and the page.
+    pub checks: Vec<Check>,
+    /// What each command printed against Apache Kafka, masked.
+    pub transcript: String,
+}
+
+/// What a command printed, in lines to compare; the first is its exit code.
+type Lines = Vec<String>;
+
+/// What the driver tells of a command.
+#[derive(Deserialize)]
+struct Told {
+    exit: i32,
+    out: String,
+    err: String,
+}
+
+/// Runs the script against both, and checks or writes the page.
+pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Result<Outcome> {
+    let commands = script::commands()?;
+    let (wanted, found) = thread::scope(|scope| {
+        let kafka = scope.spawn(|| {
+            let kafka = Kafka::start_as_ours(peers, directory)?;
+            session(peers, &commands, kafka.bootstrap(), "kafka", directory)
+        });
+        let broker = Moldau::broker(binary, directory)?;
+        let found = session(peers, &commands, broker.bootstrap(), "moldau", directory)?;
+        broker.stop()?;
+        let wanted = kafka.join().ok().context("the thread of Apache Kafka panicked")??;
+        Ok::<_, anyhow::Error>((wanted, found))
+    })?;
+    let (mut checks, reasons) = compare(&commands, &wanted, &found, DIFFERENCES);
+    let page = document::page(&commands, &reasons);
+    if write {
+        fs::write(DOCUMENT, &page)?;
+    }
+    let current = fs::read_to_string(DOCUMENT).unwrap_or_default();
+    let told = "write it with `cargo run -p moldau-conformance --bin moldau-tools -- --write`";
+    checks.push(Check::new("docs/tools.md is what the commands show", current == page, told));
+    let mut transcript = String::new();
+    for (command, lines) in commands.iter().zip(&wanted) {
+        writeln!(transcript, "> {}\n{}", command.line, lines.join("\n"))?;
+    }
+    Ok(Outcome { checks, transcript })
+}
+
+/// Runs all commands in one JVM.
+fn session(
+    peers: &Peers,
+    commands: &[Command],
+    bootstrap: &str,
+    name: &str,
+    directory: &Path,
+) -> Result<Vec<Lines>> {
+    let files = directory.join(format!("{name}-files"));
+    fs::create_dir_all(&files)?;
+    script::write_files(&files)?;
+    let place = Place { bootstrap, files: &files, directory };
+    let mut text = String::new();
+    for command in commands {
+        let words = command.words(bootstrap, &files);
+        writeln!(text, "{}", serde_json::to_string(&words)?)?;
+    }
+    let list = files.join("commands.jsonl");
+    fs::write(&list, text)?;
+    let mut java = peers.java_session("ToolSession")?;
+    java.arg(list);
+    let name = format!("{name}-session");
+    let finished = Process::run(java, &name, directory, "", SESSION_TIMEOUT)?;
+    ensure!(finished.success(), "{name} does not end well: {}", finished.explanation());
+    let told = finished.stdout.lines().map(serde_json::from_str::<Told>);
+    let told = told.collect::<Result<Vec<_>, _>>().context("the driver prints JSON")?;
+    ensure!(told.len() == commands.len(), "{} of {} commands", told.len(), commands.len());
+    let lines = commands.iter().zip(told).map(|(command, told)| {
+        let mut lines = vec![format!("exit {}", told.exit)];
+        lines.extend(normal::lines(command, &place, &told.out));
+        lines.extend(normal::lines(command, &place, &told.err));
+        lines
+    });
+    Ok(lines.collect())
+}
+
+/// One check for each command and one for each difference, which fails if no command shows it;
+/// and the reasons of what differs, for each command.
+fn compare(
+    commands: &[Command],
+    wanted: &[Lines],
+    found: &[Lines],
+    differences: &[Difference],
+) -> (Vec<Check>, Vec<Vec<&'static str>>) {
+    let (mut checks, mut reasons) = (Vec::new(), Vec::new());
+    let mut used = vec![false; differences.len()];
+    for ((command, wanted), found) in commands.iter().zip(wanted).zip(found) {
+        let mut listed = Vec::new();
+        let mut only_kafka = without(wanted, found);
+        let mut only_ours = without(found, wanted);
+        for (difference, used) in differences.iter().zip(&mut used) {
+            if difference.covers(&command.line) {
+                let before = only_kafka.len() + only_ours.len();
+                only_kafka.retain(|line| !difference.is_of_kafka(line));
+                only_ours.retain(|line| !difference.is_of_ours(line));
+                if before > only_kafka.len() + only_ours.len() {
+                    *used = true;
+                    listed.push(difference.reason);
+                }
+            }
+        }
+        reasons.push(listed);
+        let order =
+            if is_reordered(wanted, found) { "\nthe same lines in another order" } else { "" };
+        let ok = only_kafka.is_empty() && only_ours.is_empty() && order.is_empty();
+        let detail = format!(
+            "only Kafka:\n  {}\nonly our broker:\n  {}{order}",
+            only_kafka.join("\n  "),
+            only_ours.join("\n  ")
+        );
+        checks.push(Check::new(&command.line, ok, &detail));
+    }
+    for (difference, used) in differences.iter().zip(used) {
+        let name = format!("the difference of {:?} is there", difference.command);
+        checks.push(Check::new(&name, used, "no command shows it"));
+    }
+    (checks, reasons)
+}
+
+/// The lines of `these` beyond those of `others`, each as often as it is in excess.
+fn without(these: &[String], others: &[String]) -> Lines {
+    let mut others: Vec<&String> = others.iter().collect();
+    let excess = these.iter().filter(|line| {
+        let place = others.iter().position(|other| other == line);
+        place.map(|place| others.swap_remove(place)).is_none()
+    });
+    excess.cloned().collect()
+}
+
+/// Whether both have the same lines, not in the same order.
+fn is_reordered(wanted: &[String], found: &[String]) -> bool {
+    wanted != found && without(wanted, found).is_empty() && without(found, wanted).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(all: &[&str]) -> Vec<Lines> {
+        vec![all.iter().map(|line| (*line).to_owned()).collect()]
+    }
+
+    fn failures(wanted: &[&str], found: &[&str], differences: &[Difference]) -> Vec<String> {
+        let commands = vec![Command::parse("kafka-topics --list").unwrap()];
+        let (checks, _) = compare(&commands, &lines(wanted), &lines(found), differences);
+        checks.into_iter().filter(|check| !check.ok).map(|check| check.name).collect()
+    }
+
+    #[test]
+    fn another_line_or_order_fails_unless_it_is_listed() {
+        assert_eq!(failures(&["a", "b"], &["a", "b"], &[]), Vec::<String>::new());
+        assert_eq!(failures(&["a", "b"], &["b", "a"], &[]), ["kafka-topics --list"]);
+        assert_eq!(failures(&["a", "b"], &["a"], &[]), ["kafka-topics --list"]);
+        let listed = Difference {
+            command: "kafka-topics *",
+            kafka: Some("b"),
+            ours: None,
+            reason: "a reason",
+        };
+        assert_eq!(failures(&["a", "b"], &["a"], &[listed]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_listed_difference_that_is_not_there_fails() {
+        let listed =
+            Difference { command: "kafka-topics *", kafka: Some("b"), ours: None, reason: "why" };
+        assert_eq!(
+            failures(&["a"], &["a"], &[listed]),
+            ["the difference of \"kafka-topics *\" is there"]
+        );
+    }
+}
