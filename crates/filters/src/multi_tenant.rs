@@ -18,6 +18,7 @@
 //! | topics by id | ids that are not of the tenant's topics get `UNKNOWN_TOPIC_ID` |
 //! | topics in the bytes of classic groups of consumers | prefixed within them |
 //! | regular expressions | put behind the prefix, or `INVALID_REGULAR_EXPRESSION` if unsafe |
+//! | dead-letter topics of share groups, as values | prefixed; one of others is none |
 //! | fetch sessions | only one goes on that its client began on the same connection |
 //! | sentences for people | they lose the prefix where a word begins with it |
 //! | configurations of brokers and of client metrics | `CLUSTER_AUTHORIZATION_FAILED` |

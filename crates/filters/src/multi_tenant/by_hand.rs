@@ -33,6 +33,9 @@ const GROUP_KEY: i8 = 0;
 const TRANSACTION_KEY: i8 = 1;
 const SHARE_KEY: i8 = 2;
 
+/// The configuration of a group that names a topic (KIP-1191).
+const DEAD_LETTER_TOPIC: &str = "errors.deadletterqueue.topic.name";
+
 /// The size of a disk if it is unknown (KIP-827).
 const UNKNOWN_BYTES: i64 = -1;
 
@@ -66,11 +69,21 @@ pub(super) fn request(
             message.resources.iter_mut().for_each(|of| add(prefix, &mut of.resource_name));
         }),
         ApiKey::AlterConfigs => change(request, |message: &mut AlterConfigsRequest| {
-            message.resources.iter_mut().for_each(|of| add(prefix, &mut of.resource_name));
+            for of in &mut message.resources {
+                add(prefix, &mut of.resource_name);
+                let configs =
+                    of.configs.iter_mut().filter(|it| is_topic(of.resource_type, &it.name));
+                configs.for_each(|it| add_given(prefix, &mut it.value));
+            }
         }),
         ApiKey::IncrementalAlterConfigs => {
             change(request, |message: &mut IncrementalAlterConfigsRequest| {
-                message.resources.iter_mut().for_each(|of| add(prefix, &mut of.resource_name));
+                for of in &mut message.resources {
+                    add(prefix, &mut of.resource_name);
+                    let configs = of.configs.iter_mut();
+                    let topics = configs.filter(|it| is_topic(of.resource_type, &it.name));
+                    topics.for_each(|it| add_given(prefix, &mut it.value));
+                }
             })
         }
         ApiKey::JoinGroup => join_group(prefix, request, is_consumer),
@@ -96,6 +109,14 @@ pub(super) fn response(prefix: &str, answer: ResponseFrame) -> Result<ResponseFr
         ApiKey::DescribeConfigs => {
             change_answer(answer, |message: &mut DescribeConfigsResponse| {
                 message.results.retain_mut(|of| strip(prefix, &mut of.resource_name));
+                for of in &mut message.results {
+                    let configs = of.configs.iter_mut();
+                    for config in configs.filter(|it| is_topic(of.resource_type, &it.name)) {
+                        strip_given(prefix, &mut config.value);
+                        let synonyms = config.synonyms.iter_mut();
+                        synonyms.for_each(|it| strip_given(prefix, &mut it.value));
+                    }
+                }
             })
         }
         ApiKey::AlterConfigs => change_answer(answer, |message: &mut AlterConfigsResponse| {
@@ -306,6 +327,25 @@ fn change_answer<R: Response>(
     let mut message: R = answer.decode()?;
     change(&mut message);
     Ok(answer.with_message(&message)?)
+}
+
+/// Whether a configuration names a topic.
+fn is_topic(resource_type: i8, name: &str) -> bool {
+    resource_type == GROUP_RESOURCE && name == DEAD_LETTER_TOPIC
+}
+
+/// Puts the prefix before the name of a topic, if there is one.
+fn add_given(prefix: &str, name: &mut Option<String>) {
+    name.iter_mut().filter(|name| !name.is_empty()).for_each(|name| add(prefix, name));
+}
+
+/// Takes the prefix away. A topic of others is none to the tenant.
+fn strip_given(prefix: &str, name: &mut Option<String>) {
+    if let Some(name) = name
+        && !strip(prefix, name)
+    {
+        name.clear();
+    }
 }
 
 fn add(prefix: &str, name: &mut String) {

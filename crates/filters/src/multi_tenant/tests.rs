@@ -287,6 +287,70 @@ fn configurations_are_those_of_the_tenant() {
 }
 
 #[test]
+fn dead_letter_topics_of_share_groups_are_those_of_the_tenant() {
+    const TOPIC: &str = "errors.deadletterqueue.topic.name";
+    let session = session("a");
+    let config =
+        |name: &str, value: Option<&str>| incremental_alter_configs_request::AlterableConfig {
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+            ..Default::default()
+        };
+    let resource = |resource_type, name: &str, configs| {
+        incremental_alter_configs_request::AlterConfigsResource {
+            resource_type,
+            resource_name: name.to_owned(),
+            configs,
+            ..Default::default()
+        }
+    };
+    let other = config("share.auto.offset.reset", Some("earliest"));
+    let configs = vec![config(TOPIC, Some("dlq.x")), other.clone()];
+    let resources = vec![
+        resource(32, "g", configs),
+        resource(32, "h", vec![config(TOPIC, Some(""))]),
+        resource(32, "i", vec![config(TOPIC, None)]),
+        resource(2, "t", vec![config(TOPIC, Some("dlq.x"))]),
+    ];
+    let message = IncrementalAlterConfigsRequest { resources, ..Default::default() };
+    let seen = forwarded(&session, 1, &message);
+    let expected = [
+        resource(32, "a-g", vec![config(TOPIC, Some("a-dlq.x")), other]),
+        resource(32, "a-h", vec![config(TOPIC, Some(""))]),
+        resource(32, "a-i", vec![config(TOPIC, None)]),
+        resource(2, "a-t", vec![config(TOPIC, Some("dlq.x"))]),
+    ];
+    assert_eq!(seen.resources, expected);
+
+    let shown = |name: &str, topic: &str| describe_configs_response::DescribeConfigsResult {
+        resource_type: 32,
+        resource_name: name.to_owned(),
+        configs: vec![describe_configs_response::DescribeConfigsResourceResult {
+            name: TOPIC.to_owned(),
+            value: Some(topic.to_owned()),
+            synonyms: vec![describe_configs_response::DescribeConfigsSynonym {
+                name: TOPIC.to_owned(),
+                value: Some(topic.to_owned()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let resources = ["g", "h"].map(|name| describe_configs_request::DescribeConfigsResource {
+        resource_type: 32,
+        resource_name: name.to_owned(),
+        ..Default::default()
+    });
+    let message = DescribeConfigsRequest { resources: resources.into(), ..Default::default() };
+    forwarded(&session, 4, &message);
+    let results = vec![shown("a-g", "a-dlq.x"), shown("a-h", "b-dlq.x")];
+    let answer = DescribeConfigsResponse { results, ..Default::default() };
+    let told: DescribeConfigsResponse = tell(&session, response(4, &answer)).decode().unwrap();
+    assert_eq!(told.results, [shown("g", "dlq.x"), shown("h", "")]);
+}
+
+#[test]
 fn expressions_over_topics_stay_within_the_tenant() {
     let session = session("a");
     let heartbeat = |pattern: &str| ConsumerGroupHeartbeatRequest {
