@@ -37,8 +37,7 @@ const WORDING: &str = "an error message has other words";
 const IN_SYNC: &str = "`min.insync.replicas` is the built-in default; Kafka's controller sets it \
     as a default of the cluster";
 const CLEANER: &str = "`log.cleaner.threads` cannot be changed while the broker runs";
-const FEATURES: &str = "there is no metadata version, KRaft version or epoch of features; share \
-    groups have the level 1";
+const FEATURES: &str = "there is no metadata version, KRaft version or epoch of features";
 const LEVELS: &str = "the levels of features are fixed";
 const QUORUM: &str = "the broker keeps its metadata in its own journal, whose end is counted in \
     bytes; there are no elections and no controller listener";
