@@ -592,7 +592,7 @@ fn the_levels_of_groups_and_transactions_are_finalized_features() {
         let told = world.ask_in(version, &request);
         let levels = told.finalized_features.iter();
         let levels = levels.map(|it| (it.name.trim_end_matches(".version"), it.max_version_level));
-        let expected = [("group", 1), ("share", 1), ("streams", 1), ("transaction", 2)];
+        let expected = [("group", 1), ("share", 2), ("streams", 1), ("transaction", 2)];
         assert_eq!(levels.collect::<Vec<_>>(), expected);
         assert!(told.finalized_features_epoch >= 0, "clients pass over what has no epoch");
         assert_eq!(told.supported_features.len(), if version >= 4 { 4 } else { 0 });
