@@ -44,6 +44,9 @@ pub enum Error {
     /// Operator: the settings of the database or of the store are wrong.
     #[error("{0}")]
     Settings(String),
+    /// Operator: the store refuses what this broker asks.
+    #[error("the object store refuses: {0}")]
+    StoreRefused(StoreRefusal),
     /// Us: the database refused a statement, or answered in another shape.
     #[error("the sequencer refused: {0}")]
     Refused(String),
@@ -61,6 +64,38 @@ pub enum Error {
     /// This broker stops.
     #[error("the writer has stopped")]
     Stopped,
+}
+
+/// Why the store refuses a request that it will not accept later either.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreRefusal {
+    /// The bucket does not exist.
+    #[error("it has no such bucket")]
+    NoBucket,
+    /// The bucket is elsewhere.
+    #[error("the bucket is in another region or at another endpoint")]
+    OtherRegion,
+    /// The store has no such access key.
+    #[error("it does not know the access key")]
+    UnknownAccessKey,
+    /// The signature is not that of the access key.
+    #[error("the secret key does not belong to the access key")]
+    WrongSecretKey,
+    /// The session of the keys is over.
+    #[error("the session token of the keys has expired or is invalid")]
+    InvalidToken,
+    /// A policy forbids the request.
+    #[error("these keys may not read, write, list and delete in the bucket")]
+    AccessDenied,
+    /// Requests are only valid for some minutes.
+    #[error("the clocks of the store and of this machine differ by minutes")]
+    ClockSkew,
+    /// The store overwrites objects, or knows no condition.
+    #[error("it does not keep an object from being overwritten (If-None-Match)")]
+    NoConditionalCreate,
+    /// What the store says.
+    #[error("{0}")]
+    Other(String),
 }
 
 impl Error {

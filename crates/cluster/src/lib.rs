@@ -11,7 +11,9 @@
 //! | `postgres` | the sequencer in PostgreSQL |
 //! | `memory` | a sequencer in memory with the same rules, for simulation and models |
 //! | `object` | the format of an object |
-//! | `store` | requests to the object store, and S3 |
+//! | `store` | requests to the object store |
+//! | `bucket` | a bucket of S3 or of a store that is compatible |
+//! | `retry` | requests that are asked until there is an answer |
 //! | `writer` | appends: collect, put, commit |
 //! | `reader` | reads through a cache of ranges |
 //! | `garbage` | deletion of objects that are dead or were never committed |
@@ -24,6 +26,7 @@
 //! - No clock and no lease decides anything. A broker that was paused is merely late.
 //! - An offset below the high watermark never changes its record.
 
+mod bucket;
 mod error;
 pub mod garbage;
 mod memory;
@@ -31,11 +34,13 @@ pub mod object;
 mod postgres;
 pub mod rack;
 mod reader;
+mod retry;
 mod sequencer;
 mod store;
 mod writer;
 
-pub use error::Error;
+pub use bucket::{Addressing, Bucket, BucketSettings, Credentials};
+pub use error::{Error, StoreRefusal};
 pub use memory::{Memory, State};
 pub use postgres::{Postgres, Settings};
 pub use reader::{Reader, ReaderOptions, Records};
@@ -43,5 +48,5 @@ pub use sequencer::{
     Answer, BatchEntry, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, ProducerBatch,
     Refusal, Retention, Sequencer, Swap, Topic,
 };
-pub use store::{Bucket, BucketSettings, Store};
+pub use store::Store;
 pub use writer::{AppendBatch, Pending, Writer, WriterOptions};

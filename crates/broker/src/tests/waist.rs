@@ -166,7 +166,7 @@ fn delete(world: &World, offset: i64) -> (ErrorCode, i64) {
 }
 
 #[test]
-fn a_deleted_topic_refuses_what_is_in_flight() {
+fn the_id_of_a_deleted_topic_is_unknown_to_produce_and_fetch() {
     for world in World::each() {
         let id = world.create("orders", 1);
         assert_eq!(offset(&world, begin(&world, id, batch(NOW_MS, &["a"]))), Ok(0));

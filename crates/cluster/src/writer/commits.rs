@@ -1,15 +1,15 @@
 //! Objects on their way: uploads side by side, commits one after the other.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::Instant;
 
 use crate::Error;
+use crate::retry::insist;
 use crate::sequencer::{Answer, BatchEntry, Commit, ObjectKey, Outcome, Sequencer};
 use crate::store::Store;
 
@@ -86,27 +86,6 @@ async fn upload(store: &impl Store, object: Bytes, deadline: Instant) -> Answer<
     }
 }
 
-/// Asks until there is an answer, or the time is over.
-async fn insist<T, F: Future<Output = Answer<T>>>(
-    deadline: Instant,
-    ask: impl Fn() -> F,
-) -> Answer<T> {
-    let mut pause = PAUSE_MIN;
-    let mut last = Error::StoreAway("the time is over".into());
-    while let Ok(answer) = timeout_at(deadline, ask()).await {
-        match answer {
-            Err(error) if error.is_retriable() => last = error,
-            answer => return answer,
-        }
-        if Instant::now() + pause >= deadline {
-            break;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
-    }
-    Err(last)
-}
-
 /// Gives each waiter its part of the outcomes.
 fn answer(outcomes: Answer<Vec<Outcome>>, waiters: Vec<Waiter>) {
     let mut rest = outcomes.map(Vec::into_iter);
@@ -119,6 +98,3 @@ fn answer(outcomes: Answer<Vec<Outcome>>, waiters: Vec<Waiter>) {
         drop(waiter.answer.send(part));
     }
 }
-
-const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);

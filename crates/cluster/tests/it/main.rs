@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "what is unexpected ends a test")]
 
 mod batches;
+mod bucket;
 mod faults;
 mod model;
 mod objects;
 mod postgres_server;
 mod rules;
+mod s3_server;
 mod same_answers;
 mod simulation;
+mod whole;

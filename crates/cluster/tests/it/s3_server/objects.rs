@@ -1,0 +1,212 @@
+//! The objects of the server, and its one account. `s3s` declares its traits with `async_trait`,
+//! whose signatures are written out here.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::BodyExt;
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::dto::{
+    DeleteObjectsInput, DeleteObjectsOutput, DeletedObject, ETag, GetObjectInput, GetObjectOutput,
+    ListObjectsV2Input, ListObjectsV2Output, Object, PutObjectInput, PutObjectOutput,
+    StreamingBlob, Timestamp,
+};
+use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+
+use super::{ACCESS_KEY, BUCKET, SECRET_KEY};
+
+type Reply<'a, T> = Pin<Box<dyn Future<Output = S3Result<S3Response<T>>> + Send + 'a>>;
+
+/// The objects of one bucket by name.
+#[derive(Clone, Default)]
+pub(super) struct Objects(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// With the time of their PUT.
+    objects: Mutex<BTreeMap<String, (SystemTime, Bytes)>>,
+    /// The list as it was at the last list.
+    listed: Mutex<BTreeMap<String, SystemTime>>,
+    lists_are_stale: AtomicBool,
+    conditions_are_ignored: AtomicBool,
+}
+
+impl Objects {
+    pub(super) fn list_stale(&self, is_stale: bool) {
+        self.0.lists_are_stale.store(is_stale, Ordering::Relaxed);
+    }
+
+    pub(super) fn ignore_conditions(&self) {
+        self.0.conditions_are_ignored.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        lock(&self.0.objects).keys().cloned().collect()
+    }
+
+    async fn put(&self, input: PutObjectInput) -> S3Result<S3Response<PutObjectOutput>> {
+        is_ours(&input.bucket)?;
+        let is_create = input.if_none_match.is_some_and(|condition| condition.is_any());
+        let body = s3s::Body::from(input.body.ok_or_else(|| s3_error!(IncompleteBody))?);
+        let body = body.collect().await.map_err(|_| s3_error!(IncompleteBody))?.to_bytes();
+        let is_ignored = self.0.conditions_are_ignored.load(Ordering::Relaxed);
+        let mut objects = lock(&self.0.objects);
+        if is_create && !is_ignored && objects.contains_key(&input.key) {
+            return Err(s3_error!(PreconditionFailed));
+        }
+        let e_tag = Some(tag(&body));
+        objects.insert(input.key, (SystemTime::now(), body));
+        Ok(S3Response::new(PutObjectOutput { e_tag, ..PutObjectOutput::default() }))
+    }
+
+    fn get(&self, input: &GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
+        is_ours(&input.bucket)?;
+        let objects = lock(&self.0.objects);
+        let (time, bytes) = objects.get(&input.key).ok_or_else(|| s3_error!(NoSuchKey))?;
+        let whole = u64::try_from(bytes.len()).unwrap();
+        let range = input.range.as_ref().map(|range| range.check(whole)).transpose()?;
+        let content_range =
+            range.as_ref().map(|at| format!("bytes {}-{}/{whole}", at.start, at.end - 1));
+        let at = |offset: u64| usize::try_from(offset).unwrap();
+        let bytes =
+            range.map_or(bytes.clone(), |range| bytes.slice(at(range.start)..at(range.end)));
+        Ok(S3Response::new(GetObjectOutput {
+            content_length: Some(i64::try_from(bytes.len()).unwrap()),
+            content_range,
+            e_tag: Some(tag(&bytes)),
+            last_modified: Some(Timestamp::from(*time)),
+            body: Some(StreamingBlob::wrap(stream::iter([Ok::<_, std::io::Error>(bytes)]))),
+            ..GetObjectOutput::default()
+        }))
+    }
+
+    fn delete(&self, input: DeleteObjectsInput) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        is_ours(&input.bucket)?;
+        let mut objects = lock(&self.0.objects);
+        let deleted = input.delete.objects.into_iter().map(|object| {
+            objects.remove(&object.key);
+            DeletedObject { key: Some(object.key), ..DeletedObject::default() }
+        });
+        let deleted = Some(deleted.collect());
+        Ok(S3Response::new(DeleteObjectsOutput { deleted, ..DeleteObjectsOutput::default() }))
+    }
+
+    fn list(&self, input: ListObjectsV2Input) -> S3Result<S3Response<ListObjectsV2Output>> {
+        is_ours(&input.bucket)?;
+        let objects = lock(&self.0.objects);
+        let current = objects.iter().map(|(name, (time, _))| (name.clone(), *time));
+        let current: BTreeMap<_, _> = current.collect();
+        let before = std::mem::replace(&mut *lock(&self.0.listed), current.clone());
+        let is_stale = self.0.lists_are_stale.load(Ordering::Relaxed);
+        let names = if is_stale { before } else { current };
+        let prefix = input.prefix.clone().unwrap_or_default();
+        let after = input.continuation_token.or(input.start_after).unwrap_or_default();
+        let wanted = names.into_iter().filter(|(name, _)| name.starts_with(&prefix));
+        let mut wanted = wanted.filter(|(name, _)| *name > after).peekable();
+        let mut contents = Vec::new();
+        while contents.len() < PAGE
+            && let Some((name, time)) = wanted.next()
+        {
+            contents.push(Object {
+                key: Some(name),
+                last_modified: Some(Timestamp::from(time)),
+                size: Some(1),
+                ..Object::default()
+            });
+        }
+        let is_truncated = wanted.peek().is_some();
+        let last = contents.last().and_then(|object: &Object| object.key.clone());
+        Ok(S3Response::new(ListObjectsV2Output {
+            name: Some(input.bucket),
+            prefix: input.prefix,
+            is_truncated: Some(is_truncated),
+            next_continuation_token: last.filter(|_| is_truncated),
+            contents: Some(contents),
+            ..ListObjectsV2Output::default()
+        }))
+    }
+}
+
+impl S3 for Objects {
+    fn put_object<'a, 'r>(
+        &'a self,
+        request: S3Request<PutObjectInput>,
+    ) -> Reply<'r, PutObjectOutput>
+    where
+        'a: 'r,
+        Self: 'r,
+    {
+        Box::pin(self.put(request.input))
+    }
+
+    fn get_object<'a, 'r>(
+        &'a self,
+        request: S3Request<GetObjectInput>,
+    ) -> Reply<'r, GetObjectOutput>
+    where
+        'a: 'r,
+        Self: 'r,
+    {
+        Box::pin(async move { self.get(&request.input) })
+    }
+
+    fn delete_objects<'a, 'r>(
+        &'a self,
+        request: S3Request<DeleteObjectsInput>,
+    ) -> Reply<'r, DeleteObjectsOutput>
+    where
+        'a: 'r,
+        Self: 'r,
+    {
+        Box::pin(async move { self.delete(request.input) })
+    }
+
+    fn list_objects_v2<'a, 'r>(
+        &'a self,
+        request: S3Request<ListObjectsV2Input>,
+    ) -> Reply<'r, ListObjectsV2Output>
+    where
+        'a: 'r,
+        Self: 'r,
+    {
+        Box::pin(async move { self.list(request.input) })
+    }
+}
+
+/// The account.
+pub(super) struct Keys;
+
+impl S3Auth for Keys {
+    fn get_secret_key<'a, 'b, 'r>(
+        &'a self,
+        access_key: &'b str,
+    ) -> Pin<Box<dyn Future<Output = S3Result<SecretKey>> + Send + 'r>>
+    where
+        'a: 'r,
+        'b: 'r,
+        Self: 'r,
+    {
+        let known = (access_key == ACCESS_KEY).then(|| SecretKey::from(SECRET_KEY));
+        Box::pin(async move { known.ok_or_else(|| s3_error!(InvalidAccessKeyId)) })
+    }
+}
+
+fn is_ours(bucket: &str) -> S3Result<()> {
+    if bucket == BUCKET { Ok(()) } else { Err(s3_error!(NoSuchBucket)) }
+}
+
+fn tag(bytes: &[u8]) -> ETag {
+    ETag::Strong(format!("{:08x}", moldau_records::crc32c(bytes)))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Small, so that lists have several pages.
+const PAGE: usize = 5;
