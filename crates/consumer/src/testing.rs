@@ -31,6 +31,7 @@
 //! |---|---|
 //! | connections that end | [`TestBroker::faults`], [`Faults::disconnect`] |
 //! | slow fetches | [`Faults::hold_fetches`], [`Faults::delay_fetches`] |
+//! | a member that its group takes for dead | [`Faults::hold_heartbeats`] |
 //! | a rebalance | [`TestBroker::rebalance`] |
 //! | records that are delivered again | [`TestBroker::rewind`] |
 //!
@@ -64,7 +65,7 @@ use crate::chunk::{Chunk, Spare};
 use crate::scheduler::Records;
 use crate::{App, AppOptions, Clock, Message};
 
-pub use faults::{Faults, HeldFetches};
+pub use faults::{Faults, HeldFetches, HeldHeartbeats};
 
 /// A broker that ends when it is dropped, with all its data.
 pub struct TestBroker {
@@ -307,6 +308,9 @@ fn config(dir: &TempDir, relay: SocketAddr) -> Config {
     groups.share.settings.heartbeat_interval_ms = heartbeat_ms;
     groups.share.heartbeat_interval_ms_range = heartbeat_ms..=heartbeat_ms;
     groups.share.settings.assignment_interval_ms = 0;
+    // Tests wait for them.
+    groups.share.record_lock_duration_ms_range = 1..=60_000;
+    groups.share.session_timeout_ms_range = 1..=60_000;
     Config {
         data_dir: dir.path().to_owned(),
         listeners: listeners(relay),

@@ -62,6 +62,7 @@ const TEST_EDGES: &[(&str, &str)] = &[
     ("consumer", "broker"),
     ("consumer", "consumer"),
     ("consumer", "filters"),
+    ("consumer", "protocol"),
     ("consumer", "proxy"),
 ];
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::request::{self, Answered, Sender};
 use super::session::{Acknowledgement, Contents, Place, Session};
-use super::{AcknowledgeMode, ShareFetched, ShareOptions};
+use super::{AcknowledgeMode, Acquired, ShareFetched, ShareOptions};
 use crate::cluster::Cluster;
 use crate::connection::Connection;
 use crate::group::{Membership, MembershipEvent, MembershipOptions};
@@ -162,6 +162,42 @@ impl ShareConsumer {
         Err(Error::NotHeld { topic, partition })
     }
 
+    /// Whether the member holds a record that [`next`](Self::next) returned: it has said nothing
+    /// final of it, and the session that brought it lasts. A lock that the broker ended by itself
+    /// only shows in the answer to an acknowledgement.
+    #[must_use]
+    pub fn holds(&self, partition: &TopicPartition, offset: i64) -> bool {
+        let source = self.sources.get(partition);
+        let session = source.and_then(|(node, place)| Some((self.brokers.get(node)?, place)));
+        session.is_some_and(|(Broker { session, connection, .. }, place)| {
+            // The broker ends the session with its connection. A request in flight has that.
+            let is_open = connection.as_ref().is_none_or(|connection| !connection.is_closed());
+            is_open && session.holds(*place, offset)
+        })
+    }
+
+    /// Waits for the fetches under way, gives back what was fetched and not returned, and commits:
+    /// then the member holds only what [`next`](Self::next) returned. The following call of that
+    /// fetches again. Cancelling the future loses nothing.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub async fn quiesce(&mut self) -> Result<Vec<(TopicPartition, Error)>> {
+        let deadline = Instant::now() + self.cluster.options().operation_timeout;
+        while !self.is_idle() && Instant::now() < deadline {
+            self.wait(Some(deadline)).await?;
+        }
+        while let Some(fetched) = self.try_next() {
+            let partition = fetched.topic_partition();
+            for Acquired { first_offset, last_offset, .. } in fetched.acquired {
+                for offset in first_offset..=last_offset {
+                    self.acknowledge(&partition, offset, Acknowledgement::Release)?;
+                }
+            }
+        }
+        self.commit().await
+    }
+
     /// Sends what was said, or without explicit acknowledgement accepts all that was returned, and
     /// waits until it is durable. The answer names the partitions of which something that was said
     /// since the last call counts for nothing: those records may be delivered again.
@@ -187,14 +223,21 @@ impl ShareConsumer {
         Ok(std::mem::take(&mut self.refused).into_iter().collect())
     }
 
-    /// Commits, gives back what is held beside that, and leaves the group.
+    /// Commits, gives back what is held beside that, and leaves the group. What is given back so
+    /// does not count as delivered.
     ///
     /// # Errors
     /// The coordinator refuses or does not answer. The member is gone in any case, and its records
     /// are given back at the latest when their locks end.
     pub async fn leave(mut self) -> Result<Vec<(TopicPartition, Error)>> {
-        self.ready.clear();
         let committed = self.commit().await;
+        let deadline = Instant::now() + self.cluster.options().operation_timeout;
+        // A session with a request in flight cannot be closed.
+        while !self.is_idle() && Instant::now() < deadline {
+            if self.wait(Some(deadline)).await.is_err() {
+                break;
+            }
+        }
         let nodes: Vec<i32> = self.brokers.keys().copied().collect();
         for node in nodes {
             let session = |it: &mut Broker| it.session.close();
@@ -204,12 +247,16 @@ impl ShareConsumer {
         }
         while let Some(done) = self.requests.join_next().await {
             if let Ok(done) = done {
-                // What is fetched now is given back with the session.
+                // What an answer says of a session that ends changes nothing.
                 drop(self.take(done));
             }
         }
         self.membership.leave().await?;
         committed
+    }
+
+    fn is_idle(&self) -> bool {
+        self.brokers.values().all(|broker| broker.session.is_idle())
     }
 
     fn accept_returned(&mut self) {

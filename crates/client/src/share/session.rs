@@ -109,6 +109,11 @@ impl Session {
         }
     }
 
+    /// Whether the caller holds the offset.
+    pub(super) fn holds(&self, place: Place, offset: i64) -> bool {
+        self.held.get(&place).is_some_and(|held| held.contains(&offset))
+    }
+
     /// Says something of a record; whether the caller held it.
     pub(super) fn acknowledge(&mut self, place: Place, offset: i64, said: Acknowledgement) -> bool {
         let Some(held) = self.held.get_mut(&place).filter(|held| held.contains(&offset)) else {

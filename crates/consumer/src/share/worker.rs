@@ -55,6 +55,8 @@ pub(crate) struct Worker {
 
 struct Lock {
     renewed_at: Instant,
+    /// Deliveries before this one.
+    failures: u32,
     figures: Arc<RouteFigures>,
 }
 
@@ -91,6 +93,8 @@ impl Future for Job {
 enum Want {
     Records,
     Commit,
+    /// To hold nothing but what it has returned.
+    Rest,
     Nothing,
 }
 
@@ -149,20 +153,39 @@ impl Worker {
     }
 
     async fn drain(mut self) -> Result<()> {
+        self.lines.clear();
+        self.waiting.clear();
+        if !self.running.is_empty() {
+            self.finish_running().await?;
+        }
+        if !self.running.is_empty() {
+            tracing::warn!(records = self.running.len(), "handlers are cancelled");
+        }
+        let cancelled: Vec<_> = self.running.iter().filter_map(Job::key).collect();
+        self.running.clear();
+        for key in cancelled {
+            self.settle(&key, Acknowledgement::Release);
+        }
+        self.let_go();
+        let refused = self.parts.consumer.leave().await?;
+        warn_of(&refused);
+        Ok(())
+    }
+
+    /// Lets handlers end, as far as they do in time. All other records are given back at once.
+    async fn finish_running(&mut self) -> Result<()> {
         let clock = self.parts.services.clock.clone();
         let deadline = clock.now().saturating_add(self.parts.services.drain_timeout);
         let running: Vec<_> = self.running.iter().filter_map(Job::key).collect();
-        self.lines.clear();
-        self.waiting.clear();
         self.release_all(|key| running.contains(key));
-        while !self.running.is_empty() || self.acknowledged == Acknowledged::Unsent {
-            let want = match self.acknowledged {
-                Acknowledged::Unsent => Want::Commit,
-                Acknowledged::Sent => Want::Nothing,
-            };
+        let mut want = Want::Rest;
+        while !self.running.is_empty() {
             let renewal_at = self.renewal_at;
             tokio::select! {
-                got = pump(&mut self.parts.consumer, want) => self.take(got?)?,
+                got = pump(&mut self.parts.consumer, want) => {
+                    self.take(got?)?;
+                    want = Want::Nothing;
+                }
                 Some((held, verdict)) = self.running.next() => match (held, verdict) {
                     (Some(held), Verdict::Release(_) | Verdict::Wait(..)) => {
                         self.settle(&held.key(), Acknowledgement::Release);
@@ -173,14 +196,10 @@ impl Worker {
                 () = sleep_until(renewal_at) => self.renew(),
                 Some(question) = self.parts.questions.recv() => answer(question),
             }
+            if want == Want::Nothing && self.acknowledged == Acknowledged::Unsent {
+                want = Want::Commit;
+            }
         }
-        if !self.running.is_empty() {
-            tracing::warn!(records = self.running.len(), "handlers are cancelled");
-            self.running.clear();
-        }
-        self.release_all(|_| false);
-        let refused = self.parts.consumer.leave().await?;
-        warn_of(&refused);
         Ok(())
     }
 
@@ -188,7 +207,18 @@ impl Worker {
     fn start(&mut self) {
         let workers = workers(*self.parts.workers.borrow());
         while self.lines.running() < workers {
-            let Some(held) = self.lines.start() else { return };
+            let Some(mut held) = self.lines.start() else { return };
+            let key = held.key();
+            let lock = self.locks.get(&key);
+            match lock.filter(|_| self.parts.consumer.holds(&key.0, key.1)) {
+                Some(lock) => held.attempt.failures = lock.failures,
+                None => {
+                    // Others have it by now, or it comes again.
+                    self.lines.end(held.line);
+                    self.lose(&key);
+                    continue;
+                }
+            }
             let route = self.parts.routes.find(held.message.topic());
             let services = Arc::clone(&self.parts.services);
             let running = route
@@ -256,11 +286,16 @@ impl Worker {
             let failures = u32::try_from(deliveries).unwrap_or(1).saturating_sub(1);
             let attempt = Attempt { failures, postponed_by: None };
             let held = Held { line, partition: partition.clone(), message, attempt };
-            let lock = Lock { renewed_at: now, figures: Arc::clone(&route.figures) };
-            lock.figures.share().held.fetch_add(1, Ordering::Relaxed);
-            if let Some(before) = self.locks.insert(held.key(), lock) {
-                before.figures.share().held.fetch_sub(1, Ordering::Relaxed);
+            let key = held.key();
+            if let Some(lock) = self.locks.get_mut(&key) {
+                // Its lock had ended, and the app has it still: it goes on in this delivery, so
+                // that no two handlers have it.
+                (lock.renewed_at, lock.failures) = (now, failures);
+                continue;
             }
+            let lock = Lock { renewed_at: now, failures, figures: Arc::clone(&route.figures) };
+            lock.figures.share().held.fetch_add(1, Ordering::Relaxed);
+            self.locks.insert(key, lock);
             self.lines.push(held);
         }
         Ok(())
@@ -320,6 +355,24 @@ impl Worker {
         }
     }
 
+    /// Forgets a record whose lock has ended.
+    fn lose(&mut self, key: &(TopicPartition, i64)) {
+        let Some(lock) = self.locks.remove(key) else { return };
+        tracing::debug!(partition = %key.0.topic, offset = key.1, "its lock has ended");
+        let figures = lock.figures.share();
+        figures.held.fetch_sub(1, Ordering::Relaxed);
+        figures.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Leaves all records to the end of the session, which does not count them as delivered.
+    fn let_go(&mut self) {
+        for (_, lock) in self.locks.drain() {
+            let figures = lock.figures.share();
+            figures.held.fetch_sub(1, Ordering::Relaxed);
+            figures.released.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Gives back all records but those that `keep` names.
     fn release_all(&mut self, keep: impl Fn(&(TopicPartition, i64)) -> bool) {
         let keys: Vec<_> = self.locks.keys().filter(|key| !keep(key)).cloned().collect();
@@ -328,13 +381,14 @@ impl Worker {
         }
     }
 
-    /// Lets the locks begin anew that are a third over.
+    /// Lets the locks begin anew that are a quarter over, so none gets past its half.
     fn renew(&mut self) {
         let now = Instant::now();
-        self.renewal_at = now + self.lock_duration / 4;
-        let age = self.lock_duration / 3;
+        let age = self.lock_duration / 4;
+        self.renewal_at = now + age;
         for (key, lock) in &mut self.locks {
-            if now.duration_since(lock.renewed_at) < age {
+            let is_held = self.parts.consumer.holds(&key.0, key.1);
+            if !is_held || now.duration_since(lock.renewed_at) < age {
                 continue;
             }
             lock.renewed_at = now;
@@ -375,6 +429,7 @@ async fn pump(consumer: &mut ShareConsumer, want: Want) -> std::result::Result<G
     match want {
         Want::Records => consumer.next().await.map(Got::Records),
         Want::Commit => consumer.commit().await.map(Got::Committed),
+        Want::Rest => consumer.quiesce().await.map(Got::Committed),
         Want::Nothing => std::future::pending().await,
     }
 }

@@ -1,4 +1,5 @@
-//! Faults between apps and their broker: connections that end, fetches that are slow.
+//! Faults between apps and their broker: connections that end, fetches that are slow, heartbeats
+//! that do not get through.
 //!
 //! A relay on a thread of its own, started by the first who asks for it. The broker has a listener
 //! for it, which names the relay's address to clients.
@@ -30,12 +31,18 @@ pub struct Faults {
 #[must_use = "dropping it lets the answers go"]
 pub struct HeldFetches<'a>(&'a Faults);
 
+/// Answers of heartbeats are held until it is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it lets the answers go"]
+pub struct HeldHeartbeats<'a>(&'a Faults);
+
 /// What the relay does.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Rules {
     /// Connections that are older end.
     generation: u64,
     fetches_held: usize,
+    heartbeats_held: usize,
     fetch_delay: Duration,
     /// Whether the broker is gone.
     is_over: bool,
@@ -49,9 +56,7 @@ impl Faults {
 
     pub(super) fn start(listener: StdListener, broker: SocketAddr, clock: Clock) -> Self {
         let address = listener.local_addr().expect("it is bound");
-        let rules =
-            Rules { generation: 0, fetches_held: 0, fetch_delay: Duration::ZERO, is_over: false };
-        let rules = watch::Sender::new(rules);
+        let rules = watch::Sender::new(Rules::default());
         let mut changes = rules.subscribe();
         listener.set_nonblocking(true).expect("a listener can be set so");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -81,10 +86,17 @@ impl Faults {
         self.rules.send_modify(|rules| rules.generation += 1);
     }
 
-    /// Holds the answers of fetches.
+    /// Holds the answers of fetches, also of those of share groups.
     pub fn hold_fetches(&self) -> HeldFetches<'_> {
         self.rules.send_modify(|rules| rules.fetches_held += 1);
         HeldFetches(self)
+    }
+
+    /// Holds the answers of heartbeats. A member sends none before the last was answered, so its
+    /// group puts it out after the session timeout.
+    pub fn hold_heartbeats(&self) -> HeldHeartbeats<'_> {
+        self.rules.send_modify(|rules| rules.heartbeats_held += 1);
+        HeldHeartbeats(self)
     }
 
     /// Delays each answer of a fetch by this time of the broker's clock.
@@ -96,6 +108,12 @@ impl Faults {
 impl Drop for HeldFetches<'_> {
     fn drop(&mut self) {
         self.0.rules.send_modify(|rules| rules.fetches_held -= 1);
+    }
+}
+
+impl Drop for HeldHeartbeats<'_> {
+    fn drop(&mut self) {
+        self.0.rules.send_modify(|rules| rules.heartbeats_held -= 1);
     }
 }
 
@@ -122,9 +140,11 @@ async fn accept(
         tokio::spawn(async move {
             let mut changes = rules.clone();
             tokio::select! {
+                biased;
+                // An answer that was held until then does not get through.
+                _ = changes.wait_for(|rules| rules.generation > generation) => {}
                 // Whoever is at the other end notices.
                 ended = relay(client, broker, &mut rules, &clock) => drop(ended),
-                _ = changes.wait_for(|rules| rules.generation > generation) => {}
             }
         });
     }
@@ -179,11 +199,14 @@ async fn answers(
         let id: Option<[u8; 4]> = frame.get(4..8).and_then(|id| id.try_into().ok());
         let api =
             id.and_then(|id| asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
-        if api == Some(FETCH) {
+        if api.is_some_and(|api| FETCHES.contains(&api)) {
             let delay = rules.borrow().fetch_delay;
             clock.sleep_until(clock.now() + delay).await;
             // The rules live as long as the relay.
             drop(rules.wait_for(|rules| rules.fetches_held == 0).await);
+        }
+        if api.is_some_and(|api| HEARTBEATS.contains(&api)) {
+            drop(rules.wait_for(|rules| rules.heartbeats_held == 0).await);
         }
         to.write_all(&frame).await?;
     }
@@ -202,8 +225,11 @@ async fn frame(from: &mut OwnedReadHalf) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-/// API key of Fetch.
-const FETCH: [u8; 2] = [0, 1];
+/// API keys of Fetch and ShareFetch.
+const FETCHES: [[u8; 2]; 2] = [[0, 1], [0, 78]];
+
+/// API keys of Heartbeat, ConsumerGroupHeartbeat and ShareGroupHeartbeat.
+const HEARTBEATS: [[u8; 2]; 3] = [[0, 12], [0, 68], [0, 76]];
 
 /// Largest frame: above what the broker takes, and what its clients fetch at once.
 const FRAME_BYTES_MAX: usize = 100 << 20;

@@ -29,6 +29,7 @@ mod retry_topics;
 mod scheduled;
 mod sealed;
 mod share;
+mod share_faults;
 mod status;
 mod testing;
 mod topics;

@@ -16,23 +16,28 @@ use tokio::sync::{Barrier, Semaphore};
 use crate::world::{self, DEADLINE, GROUP, Seen, TOPIC, channel, next, run_until, ticking, values};
 
 /// A broker whose share group begins at the first record.
-async fn broker(partitions: i32, records: &[(Option<&str>, &str)]) -> TestBroker {
+pub(crate) async fn broker(partitions: i32, records: &[(Option<&str>, &str)]) -> TestBroker {
     let broker = world::broker(partitions, records).await;
-    let earliest = ("share.auto.offset.reset".to_owned(), Some("earliest".to_owned()));
-    let group = ConfigResource::Group(GROUP.to_owned());
-    Admin::new(broker.cluster().await).alter_configs(&group, &[earliest]).await.unwrap();
+    configure(&broker, "share.auto.offset.reset", "earliest").await;
     broker
 }
 
-fn app(broker: &TestBroker) -> App {
+/// Sets a configuration of the group.
+pub(crate) async fn configure(broker: &TestBroker, key: &str, value: &str) {
+    let change = (key.to_owned(), Some(value.to_owned()));
+    let group = ConfigResource::Group(GROUP.to_owned());
+    Admin::new(broker.cluster().await).alter_configs(&group, &[change]).await.unwrap();
+}
+
+pub(crate) fn app(broker: &TestBroker) -> App {
     App::new([broker.address()]).options(broker.options()).share(GROUP)
 }
 
-fn numbers(count: usize) -> Vec<String> {
+pub(crate) fn numbers(count: usize) -> Vec<String> {
     (0..count).map(|number| number.to_string()).collect()
 }
 
-fn records(numbers: &[String]) -> Vec<(Option<&str>, &str)> {
+pub(crate) fn records(numbers: &[String]) -> Vec<(Option<&str>, &str)> {
     numbers.iter().map(|it| (Some(it.as_str()), it.as_str())).collect()
 }
 
