@@ -16,6 +16,7 @@
 //! | `retry` | requests that are asked until there is an answer |
 //! | `writer` | appends: collect, put, commit |
 //! | `reader` | reads through a cache of ranges |
+//! | `sorter` | one sorted object in place of many |
 //! | `garbage` | deletion of objects that are dead or were never committed |
 //! | `rack` | which broker of a rack caches what |
 //!
@@ -36,6 +37,7 @@ pub mod rack;
 mod reader;
 mod retry;
 mod sequencer;
+pub mod sorter;
 mod store;
 mod writer;
 

@@ -56,6 +56,10 @@ impl Sequencer for Memory {
         Ok(self.with(|state| state.sweep(usize::try_from(extents_max).unwrap_or_default())))
     }
 
+    async fn unsorted(&self, objects_max: i64) -> Answer<Vec<(LogId, Extent)>> {
+        Ok(self.with(|state| state.unsorted(usize::try_from(objects_max).unwrap_or_default())))
+    }
+
     async fn swap(&self, swap: &Swap) -> Answer<()> {
         self.with(|state| state.swap(swap))
     }

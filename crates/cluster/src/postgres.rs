@@ -149,6 +149,15 @@ impl Sequencer for Postgres {
         self.one("select moldau.sweep($1)", &[&extents_max]).await
     }
 
+    async fn unsorted(&self, objects_max: i64) -> Answer<Vec<(LogId, Extent)>> {
+        let rows = self.query(UNSORTED, &[&objects_max]).await?;
+        let found = |row: &Row| {
+            let log = LogId { topic: value(row, 0)?, partition: value(row, 1)? };
+            Ok((log, extent(row, 2)?))
+        };
+        rows.iter().map(found).collect()
+    }
+
     async fn swap(&self, swap: &Swap) -> Answer<()> {
         let (old, new) = (ExtentArrays::of(&swap.sources), ExtentArrays::of(&swap.targets));
         let text = "select moldau.swap($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
@@ -275,6 +284,17 @@ const FIND: &str = "
             and w.wanted >= l.start_offset and w.wanted < l.next_offset
         order by c.last_offset limit w.most) b on true
     order by w.i, b.last_offset";
+
+const UNSORTED: &str = "
+    select b.topic, b.partition, b.base_offset, b.last_offset, b.object, b.position, b.size,
+        b.leader_epoch, b.sorted, b.max_timestamp
+    from (select o.key, o.sequence from moldau.objects o
+        where o.live > 0 and cardinality(o.codes) > 0 order by o.sequence limit $1) u
+    join moldau.batches b on b.object = u.key and not b.sorted
+    join moldau.logs l on l.topic = b.topic and l.partition = b.partition
+    join moldau.topics t on t.id = b.topic and t.name is not null
+    where b.last_offset >= l.start_offset
+    order by u.sequence, b.topic, b.partition, b.last_offset";
 
 /// The peak is the greatest timestamp up to an extent, so the first with it holds the answer,
 /// unless that was trimmed.

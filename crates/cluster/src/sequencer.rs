@@ -235,6 +235,13 @@ pub trait Sequencer: Send + Sync + 'static {
     /// any work.
     fn sweep(&self, extents_max: i32) -> impl Future<Output = Answer<bool>> + Send;
 
+    /// Extents of the oldest objects whose batches are as they were sent, together for each object.
+    /// What waits for the sweep is left out.
+    fn unsorted(
+        &self,
+        objects_max: i64,
+    ) -> impl Future<Output = Answer<Vec<(LogId, Extent)>>> + Send;
+
     /// Replaces extents. Asked again with the same key, it does nothing.
     ///
     /// # Errors

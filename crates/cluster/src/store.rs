@@ -5,23 +5,26 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
+use crate::Error;
+use crate::retry::insist;
 use crate::sequencer::{Answer, ObjectKey};
 
 /// Holds objects, each written once. Any request fails with
-/// [`Error::StoreAway`](crate::Error::StoreAway) if there is no answer; it may take effect at any
+/// [`Error::StoreAway`] if there is no answer; it may take effect at any
 /// later time.
 pub trait Store: Send + Sync + 'static {
     /// Writes an object.
     ///
     /// # Errors
-    /// [`Error::ObjectExists`](crate::Error::ObjectExists).
+    /// [`Error::ObjectExists`].
     fn put(&self, key: ObjectKey, bytes: Bytes) -> impl Future<Output = Answer<()>> + Send;
 
     /// Reads a range, or as much of it as the object has.
     ///
     /// # Errors
-    /// [`Error::ObjectMissing`](crate::Error::ObjectMissing).
+    /// [`Error::ObjectMissing`].
     fn get(&self, key: ObjectKey, range: Range<u64>) -> impl Future<Output = Answer<Bytes>> + Send;
 
     /// Deletes objects, whether they exist or not.
@@ -34,4 +37,18 @@ pub trait Store: Send + Sync + 'static {
         age: Duration,
         keys_max: usize,
     ) -> impl Future<Output = Answer<Vec<ObjectKey>>> + Send;
+}
+
+/// Puts an object under a fresh key, which it returns.
+pub(crate) async fn upload(
+    store: &impl Store,
+    object: Bytes,
+    deadline: Instant,
+) -> Answer<ObjectKey> {
+    let key = ObjectKey::fresh();
+    match insist(deadline, || store.put(key, object.clone())).await {
+        // Nobody else has the key: an earlier attempt took effect.
+        Ok(()) | Err(Error::ObjectExists(_)) => Ok(key),
+        Err(error) => Err(error),
+    }
 }

@@ -23,7 +23,9 @@ impl State {
             .filter(|placed| placed.extent.object == commit.key)
             .count();
         let answers = Some(outcomes.clone());
-        self.objects.insert(commit.key, Object { live, deleted: false, answers });
+        self.commits += 1;
+        let object = Object { sequence: self.commits, live, deleted: false, answers };
+        self.objects.insert(commit.key, object);
         Ok(outcomes)
     }
 

@@ -15,6 +15,7 @@ pub struct State {
     pub(super) deleted: BTreeSet<Uuid>,
     pub(super) logs: BTreeMap<LogId, Log>,
     pub(super) objects: BTreeMap<ObjectKey, Object>,
+    pub(super) commits: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -54,6 +55,8 @@ pub(super) struct Mark {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Object {
+    /// Counts commits.
+    pub(super) sequence: u64,
     /// Extents that name it; dead without any.
     pub(super) live: usize,
     pub(super) deleted: bool,
@@ -146,6 +149,25 @@ impl State {
         !released.is_empty() || topics > 0
     }
 
+    /// As [`crate::Sequencer::unsorted`].
+    #[must_use]
+    pub fn unsorted(&self, objects_max: usize) -> Vec<(LogId, Extent)> {
+        let is_unsorted = |object: &Object| {
+            object.live > 0 && object.answers.as_ref().is_some_and(|answers| !answers.is_empty())
+        };
+        let objects = self.objects.iter().filter(|(_, object)| is_unsorted(object));
+        let mut objects: Vec<_> = objects.map(|(key, object)| (object.sequence, *key)).collect();
+        objects.sort_unstable();
+        objects.truncate(objects_max);
+        let of_object = |(_, key)| {
+            self.logs.iter().filter(|(id, _)| self.exists(**id)).flat_map(move |(id, log)| {
+                let kept = log.extents.range(log.start_offset..).map(|(_, placed)| placed.extent);
+                kept.filter(move |extent| extent.object == key).map(|extent| (*id, extent))
+            })
+        };
+        objects.into_iter().flat_map(of_object).collect()
+    }
+
     /// As [`crate::Sequencer::swap`].
     ///
     /// # Errors
@@ -184,7 +206,7 @@ impl State {
             log.extents.insert(target.last_offset, Placed { extent, ..*placed });
         }
         let (live, answers) = (swap.targets.len(), Some(Vec::new()));
-        self.objects.insert(swap.key, Object { live, deleted: false, answers });
+        self.objects.insert(swap.key, Object { sequence: 0, live, deleted: false, answers });
         for (_, extent) in &swap.sources {
             self.release(extent.object);
         }
@@ -196,7 +218,7 @@ impl State {
         let keys: BTreeSet<ObjectKey> = keys.iter().copied().collect();
         let mut dead = Vec::new();
         for key in keys {
-            let condemned = Object { live: 0, deleted: false, answers: None };
+            let condemned = Object { sequence: 0, live: 0, deleted: false, answers: None };
             let object = self.objects.entry(key).or_insert(condemned);
             if object.live == 0 {
                 dead.push(key);

@@ -28,6 +28,8 @@ create table moldau.logs (
 -- Keys are never removed: a late commit of a removed key would bring back a deleted object.
 create table moldau.objects (
     key uuid primary key,
+    -- Order of the first requests that named the keys, which is about that of their commits.
+    sequence bigint generated always as identity,
     -- Rows of batches that name the object; dead without any.
     live integer not null,
     deleted boolean not null default false,
@@ -37,6 +39,8 @@ create table moldau.objects (
     start_offsets bigint[]
 ) with (fillfactor = 70);
 create index objects_dead on moldau.objects (key) where live = 0 and not deleted;
+-- Objects of a swap have no answers.
+create index objects_unsorted on moldau.objects (sequence) where live > 0 and cardinality(codes) > 0;
 
 -- A row is one byte range of an object: batches of one log that follow one another.
 create table moldau.batches (
@@ -56,6 +60,8 @@ create table moldau.batches (
     end_bytes bigint not null,
     primary key (topic, partition, last_offset)
 );
+-- Rows that are not sorted are few, so this is small.
+create index batches_unsorted on moldau.batches (object) where not sorted;
 create index batches_time on moldau.batches (topic, partition, peak_timestamp, last_offset);
 
 -- Marks: first sequence, last sequence and base offset of the last five batches, oldest first.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::Error;
 use crate::retry::insist;
 use crate::sequencer::{Answer, BatchEntry, Commit, ObjectKey, Outcome, Sequencer};
-use crate::store::Store;
+use crate::store::{Store, upload};
 
 use super::Waiter;
 
@@ -73,16 +73,6 @@ async fn commit(
         }
         // Nothing was appended, so the batches may go under another key.
         commit.key = upload(store, object.clone(), deadline).await?;
-    }
-}
-
-async fn upload(store: &impl Store, object: Bytes, deadline: Instant) -> Answer<ObjectKey> {
-    let key = ObjectKey::fresh();
-    let put = insist(deadline, || store.put(key, object.clone())).await;
-    match put {
-        // Nobody else has the key: an earlier attempt took effect.
-        Ok(()) | Err(Error::ObjectExists(_)) => Ok(key),
-        Err(error) => Err(error),
     }
 }
 

@@ -215,6 +215,10 @@ impl Sequencer for FaultySequencer {
         self.run(move |memory| async move { memory.sweep(extents_max).await }).await
     }
 
+    async fn unsorted(&self, objects_max: i64) -> Answer<Vec<(LogId, Extent)>> {
+        self.run(move |memory| async move { memory.unsorted(objects_max).await }).await
+    }
+
     async fn swap(&self, swap: &Swap) -> Answer<()> {
         let swap = swap.clone();
         self.run(|memory| async move { memory.swap(&swap).await }).await

@@ -12,4 +12,5 @@ mod rules;
 mod s3_server;
 mod same_answers;
 mod simulation;
+mod sorting;
 mod whole;

@@ -176,6 +176,34 @@ async fn swapped(sequencer: impl Sequencer) {
     assert_eq!(sequencer.swap(&late).await, Err(Error::ObjectDead(late.key)));
 }
 
+both!(unsorted_objects_are_found_in_the_order_of_their_commits, unsorted);
+async fn unsorted(sequencer: impl Sequencer) {
+    let log = topic(&sequencer, 2).await;
+    let other = LogId { partition: 1, ..log };
+    let gone = create(&sequencer, "gone", 1).await;
+    let both = object([batch(log, 0, 10), batch(other, 100, 5)]);
+    let objects =
+        [both, object([batch(log, 0, 1), batch(gone, 100, 1)]), object([batch(log, 0, 2)])];
+    for object in &objects {
+        sequencer.commit(object).await.unwrap();
+    }
+    sequencer.delete_topic(gone.topic).await.unwrap();
+    let found = async |most| {
+        let found = sequencer.unsorted(most).await.unwrap();
+        found.into_iter().map(|(log, extent)| (log, extent.object)).collect::<Vec<_>>()
+    };
+    let [first, second, third] = objects.map(|object| object.key);
+    let all = [(log, first), (other, first), (log, second), (log, third)];
+    assert_eq!(found(9).await, all);
+    assert_eq!(found(2).await, all[..3]);
+    sequencer.trim(log, 11).await.unwrap();
+    assert_eq!(found(9).await, [(other, first), (log, third)], "what is trimmed is left out");
+    let sources: Vec<_> = sequencer.unsorted(1).await.unwrap();
+    let swap = Swap { key: ObjectKey::fresh(), targets: sources.clone(), sources };
+    sequencer.swap(&swap).await.unwrap();
+    assert_eq!(found(9).await, [(log, third)], "what is sorted is left out");
+}
+
 both!(a_deleted_topic_takes_its_objects_along, deleted);
 async fn deleted(sequencer: impl Sequencer) {
     let log = topic(&sequencer, 2).await;
@@ -235,8 +263,12 @@ async fn commits_survive_a_crash_of_the_server() {
 }
 
 async fn topic(sequencer: &impl Sequencer, partitions: i32) -> LogId {
+    create(sequencer, "topic", partitions).await
+}
+
+async fn create(sequencer: &impl Sequencer, name: &str, partitions: i32) -> LogId {
     let id = Uuid::new_v4();
-    let topic = Topic { id, name: "topic".into(), partitions };
+    let topic = Topic { id, name: name.into(), partitions };
     sequencer.create_topic(&topic).await.unwrap();
     LogId { topic: id, partition: 0 }
 }

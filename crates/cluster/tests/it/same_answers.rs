@@ -37,6 +37,7 @@ enum Request {
     Trim(LogId, i64),
     Retain(LogId, Retention),
     Sweep,
+    Unsorted(i64),
     Swap(Swap),
     Condemn(Vec<ObjectKey>),
     Forget(Vec<ObjectKey>),
@@ -57,6 +58,7 @@ async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
             while sequencer.sweep(3).await.unwrap() {}
             format!("{:?} {:?}", sequencer.dead(1_000).await, sequencer.topics().await)
         }
+        Request::Unsorted(most) => format!("{:?}", sequencer.unsorted(*most).await),
         Request::Swap(swap) => format!("{:?}", sequencer.swap(swap).await),
         Request::Condemn(keys) => format!("{:?}", sequencer.condemn(keys).await),
         Request::Forget(keys) => format!("{:?}", sequencer.forget(keys).await),
@@ -77,7 +79,8 @@ impl Life {
     async fn request(&mut self, memory: &Memory) -> Request {
         match self.random.u32(..100) {
             0..45 => Request::Commit(self.commit()),
-            45..60 => Request::Find((0..3).map(|_| self.find()).collect()),
+            45..50 => Request::Unsorted(self.random.i64(0..40)),
+            50..60 => Request::Find((0..3).map(|_| self.find()).collect()),
             60..65 => Request::FindTime(self.log(), self.random.i64(0..60)),
             65..70 => Request::Trim(self.log(), self.random.i64(-1..40)),
             70..74 => {

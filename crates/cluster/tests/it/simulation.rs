@@ -11,13 +11,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use moldau_cluster::object::ObjectBuilder;
+use moldau_cluster::sorter::{SortOptions, Sorted, sort};
 use moldau_cluster::{
-    Error, Extent, Find, LogId, Memory, ObjectKey, Outcome, Reader, ReaderOptions, Sequencer,
-    Store, Swap, Topic, Writer, WriterOptions, garbage,
+    Error, Find, LogId, Memory, ObjectKey, Outcome, Reader, ReaderOptions, Sequencer, Topic,
+    Writer, WriterOptions, garbage,
 };
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -27,14 +28,17 @@ use crate::faults::{Faults, FaultySequencer, FaultyStore, pass};
 
 #[test]
 fn random_lives_of_a_cluster_lose_no_acknowledged_record() {
-    for seed in seeds() {
+    let (seeds, sorted) = (seeds(), Arc::new(AtomicU32::new(0)));
+    for seed in seeds.clone() {
         let life = catch_unwind(AssertUnwindSafe(|| {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-            runtime.block_on(async { Life::start(seed).await.run().await });
+            runtime.block_on(async { Life::start(seed, sorted.clone()).await.run().await });
         }));
         assert!(life.is_ok(), "failed with MOLDAU_SIMULATION_SEED={seed}");
     }
+    let least = u32::try_from(seeds.count() / 2).unwrap();
+    assert!(sorted.load(Ordering::Relaxed) >= least, "objects are sorted in most lives");
 }
 
 struct Life {
@@ -46,11 +50,13 @@ struct Life {
     writers: Arc<[Writer; 2]>,
     /// Offset of each acknowledged record.
     acknowledged: Arc<Mutex<BTreeMap<(LogId, String), i64>>>,
+    /// Swaps of all lives.
+    sorted: Arc<AtomicU32>,
 }
 
 impl Life {
     /// Must be called within the runtime.
-    async fn start(seed: u64) -> Self {
+    async fn start(seed: u64, sorted: Arc<AtomicU32>) -> Self {
         let faults = Faults::new(seed);
         let memory = Memory::default();
         let store = Arc::new(FaultyStore::new(faults.clone()));
@@ -66,12 +72,14 @@ impl Life {
         let writer = || Writer::start(sequencer.clone(), store.clone(), options).unwrap();
         let writers = Arc::new([writer(), writer()]);
         let acknowledged = Arc::default();
-        Self { seed, faults, memory, store, sequencer, writers, acknowledged }
+        Self { seed, faults, memory, store, sequencer, writers, acknowledged, sorted }
     }
 
     async fn run(self) {
         let producers: Vec<_> = (0..PRODUCERS).map(|id| self.producer(id)).collect();
-        let others = [self.reader(), self.compactor(), self.collector(), self.collector()];
+        let sorters = [self.sorter(), self.sorter()];
+        let others = [self.reader(), self.collector(), self.collector()];
+        let others: Vec<_> = others.into_iter().chain(sorters).collect();
         for producer in producers {
             producer.await.unwrap();
         }
@@ -145,46 +153,25 @@ impl Life {
         })
     }
 
-    /// Writes some extents of a log anew, with their offsets.
-    fn compactor(&self) -> JoinHandle<()> {
+    /// Sorts some objects at a time; what is damaged or refused is a fault of ours.
+    fn sorter(&self) -> JoinHandle<()> {
         let (sequencer, store) = (self.sequencer.clone(), self.store.clone());
-        let reader = Reader::new(sequencer.clone(), store.clone(), ReaderOptions::default());
-        let mut random = fastrand::Rng::with_seed(self.seed + 1);
+        let (mut random, sorted) = (fastrand::Rng::with_seed(self.seed + 1), self.sorted.clone());
         tokio::spawn(async move {
             loop {
                 pass(Duration::from_millis(random.u64(..5_000))).await;
-                let log = log(random.i32(0..LOGS));
-                let find = Find { log, offset: random.i64(0..5), extents_max: random.i64(1..5) };
-                let Ok(found) = sequencer.find(&[find]).await else { continue };
-                let extents = found.into_iter().flatten().next().unwrap().extents;
-                let (Some(first), Some(last)) = (extents.first(), extents.last()) else { continue };
-                let Ok(read) = reader.read(log, first.base_offset, usize::MAX).await else {
-                    continue;
+                let options = SortOptions {
+                    objects_min: random.usize(1..4),
+                    objects_max: random.usize(1..8),
+                    object_bytes: 4_000,
+                    extent_bytes: 600,
+                    timeout: Duration::from_secs(10),
                 };
-                let bytes: Vec<u8> = read.batches.concat();
-                let whole = moldau_records::iter_batches(&bytes).flatten();
-                let kept: usize = whole
-                    .take_while(|batch| batch.last_offset() <= last.last_offset)
-                    .map(|batch| batch.bytes().len())
-                    .sum();
-                let mut builder = ObjectBuilder::default();
-                builder.push(log, bytes[..kept].to_vec().into());
-                let (object, positions) = builder.finish();
-                let target = Extent {
-                    base_offset: first.base_offset,
-                    position: positions[0],
-                    size: i32::try_from(kept).unwrap(),
-                    ..*last
-                };
-                let key = ObjectKey::fresh();
-                let sources = extents.iter().map(|extent| (log, *extent)).collect();
-                let swap = Swap { key, sources, targets: vec![(log, target)] };
-                while let Err(error) = store.put(key, object.clone()).await
-                    && error != Error::ObjectExists(key)
-                {}
-                while let Err(error) = sequencer.swap(&swap).await
-                    && error.is_retriable()
-                {}
+                match sort(&*sequencer, &*store, options).await {
+                    Ok(Sorted::Swapped { .. }) => drop(sorted.fetch_add(1, Ordering::Relaxed)),
+                    Ok(_) => {}
+                    Err(error) => assert!(error.is_retriable(), "{error}"),
+                }
             }
         })
     }

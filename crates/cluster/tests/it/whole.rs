@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use moldau_cluster::sorter::{SortOptions, Sorted, sort};
 use moldau_cluster::{
-    Bucket, Find, LogId, ObjectKey, Outcome, Postgres, Reader, ReaderOptions, Sequencer, Topic,
-    Writer, WriterOptions, garbage,
+    Bucket, Extent, Find, LogId, ObjectKey, Outcome, Postgres, Reader, ReaderOptions, Sequencer,
+    Topic, Writer, WriterOptions, garbage,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -54,13 +55,18 @@ async fn live(seed: u64) {
             }
         }
     });
+    let sorters = [0, 1].map(|_| tokio::spawn(sort_forever(cluster.clone())));
     let mut acknowledged = BTreeMap::new();
     for producer in producers {
         acknowledged.extend(producer.await.unwrap());
     }
-    collector.abort();
-    assert!(collector.await.is_err_and(|error| error.is_cancelled()), "the collector failed");
+    for task in sorters.into_iter().chain([collector]) {
+        task.abort();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()), "a task failed");
+    }
     server.calm();
+    // What is left, so that all records come from sorted objects.
+    while sort(&*cluster.postgres, &*cluster.bucket, SORT).await.unwrap() != Sorted::Nothing {}
     let reader =
         Reader::new(cluster.postgres.clone(), cluster.bucket.clone(), ReaderOptions::default());
     let mut read = BTreeMap::new();
@@ -71,6 +77,7 @@ async fn live(seed: u64) {
         }
     }
     assert_eq!(read, acknowledged, "seed {seed}");
+    assert!(extents(&cluster).await.iter().all(|extent| extent.sorted), "seed {seed}");
     // What is late comes while garbage is collected.
     let live = live_objects(&cluster).await;
     while server.keys() != live {
@@ -117,15 +124,27 @@ async fn collect(cluster: &Cluster) {
     }
 }
 
+async fn sort_forever(cluster: Arc<Cluster>) {
+    loop {
+        match sort(&*cluster.postgres, &*cluster.bucket, SORT).await {
+            Ok(_) => tokio::task::yield_now().await,
+            Err(error) => assert!(error.is_retriable(), "{error}"),
+        }
+    }
+}
+
 async fn live_objects(cluster: &Cluster) -> Vec<ObjectKey> {
-    let find = |partition| Find { log: log(partition), offset: 0, extents_max: 1_000 };
-    let wanted: Vec<_> = (0..LOGS).map(find).collect();
-    let found = cluster.postgres.find(&wanted).await.unwrap();
-    let extents = found.into_iter().flatten().flat_map(|found| found.extents);
-    let mut live: Vec<_> = extents.map(|extent| extent.object).collect();
+    let mut live: Vec<_> = extents(cluster).await.iter().map(|extent| extent.object).collect();
     live.sort();
     live.dedup();
     live
+}
+
+async fn extents(cluster: &Cluster) -> Vec<Extent> {
+    let find = |partition| Find { log: log(partition), offset: 0, extents_max: 1_000 };
+    let wanted: Vec<_> = (0..LOGS).map(find).collect();
+    let found = cluster.postgres.find(&wanted).await.unwrap();
+    found.into_iter().flatten().flat_map(|found| found.extents).collect()
 }
 
 async fn read_all(reader: &Reader<Postgres, Bucket>, log: LogId) -> Vec<(i64, String)> {
@@ -144,6 +163,13 @@ fn log(partition: i32) -> LogId {
     LogId { topic: Uuid::nil(), partition }
 }
 
+const SORT: SortOptions = SortOptions {
+    objects_min: 1,
+    objects_max: 8,
+    object_bytes: 4_000,
+    extent_bytes: 1_000,
+    timeout: Duration::from_secs(20),
+};
 const STORMS: u64 = 3;
 const LOGS: i32 = 2;
 const PRODUCERS: i64 = 4;
