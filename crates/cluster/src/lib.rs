@@ -16,6 +16,7 @@
 //! | `retry` | requests that are asked until there is an answer |
 //! | `writer` | appends: collect, put, commit |
 //! | `reader` | reads through a cache of ranges |
+//! | `wakes` | hints to reads that wait for records |
 //! | `sorter` | one sorted object in place of many |
 //! | `garbage` | deletion of objects that are dead or were never committed |
 //! | `rack` | which broker of a rack caches what |
@@ -39,16 +40,18 @@ mod retry;
 mod sequencer;
 pub mod sorter;
 mod store;
+mod wakes;
 mod writer;
 
 pub use bucket::{Addressing, Bucket, BucketSettings, Credentials};
 pub use error::{Error, StoreRefusal};
 pub use memory::{Memory, State};
-pub use postgres::{Postgres, Settings};
+pub use postgres::{Postgres, Settings, Telling};
 pub use reader::{Reader, ReaderOptions, Records};
 pub use sequencer::{
     Answer, BatchEntry, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, ProducerBatch,
     Refusal, Retention, Sequencer, Swap, Topic,
 };
 pub use store::Store;
+pub use wakes::Wakes;
 pub use writer::{AppendBatch, Pending, Writer, WriterOptions};

@@ -4,6 +4,7 @@
 mod arrays;
 mod link;
 mod schema;
+mod telling;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +18,12 @@ use crate::sequencer::{
     Answer, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, Refusal, Retention, Sequencer,
     Swap, Topic,
 };
+use crate::wakes::Wakes;
 
 use self::arrays::{BatchArrays, ExtentArrays, LogArrays};
 use self::link::Pool;
+
+pub use self::telling::Telling;
 
 /// Where the database is.
 #[derive(Clone)]
@@ -55,6 +59,13 @@ impl Postgres {
         let pool = Pool::new(settings)?;
         schema::check(&pool).await?;
         Ok(Self { pool: Arc::new(pool) })
+    }
+
+    /// Tells other brokers what this one announces, and wakes its reads for what they tell, over
+    /// one more connection. While that is lost, reads poll.
+    #[must_use]
+    pub fn tell(&self, wakes: Arc<Wakes>) -> Telling {
+        telling::start(self.pool.clone(), wakes)
     }
 
     async fn query(&self, text: &'static str, values: &[&(dyn ToSql + Sync)]) -> Answer<Vec<Row>> {

@@ -3,15 +3,19 @@
 mod cache;
 
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
 use crate::object;
 use crate::sequencer::{Answer, Extent, Find, LogId, ObjectKey, Sequencer};
 use crate::store::Store;
+use crate::wakes::Wakes;
 
 use self::cache::Cache;
 
@@ -23,6 +27,8 @@ pub struct ReaderOptions {
     /// Bytes that are read at once of an object that is not sorted, for the readers of all its
     /// logs.
     pub block_bytes: u64,
+    /// A read that waits for records looks them up this often, whether it is woken or not.
+    pub poll: Duration,
     /// Reads of recent objects at a time.
     pub tail_reads_max: usize,
     /// Reads of sorted objects at a time, so that they do not delay those of recent ones.
@@ -34,6 +40,7 @@ impl Default for ReaderOptions {
         Self {
             cache_bytes: 512 << 20,
             block_bytes: 16 << 20,
+            poll: Duration::from_millis(500),
             tail_reads_max: 64,
             cold_reads_max: 8,
         }
@@ -60,6 +67,7 @@ pub struct Reader<Q, S> {
     sequencer: Arc<Q>,
     store: Arc<S>,
     block_bytes: u64,
+    poll: Duration,
     cache: Cache,
     tail_reads: Semaphore,
     cold_reads: Semaphore,
@@ -72,6 +80,7 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
             sequencer,
             store,
             block_bytes: options.block_bytes.max(1),
+            poll: options.poll.max(POLL_MIN),
             cache: Cache::new(options.cache_bytes),
             tail_reads: Semaphore::new(options.tail_reads_max.max(1)),
             cold_reads: Semaphore::new(options.cold_reads_max.max(1)),
@@ -93,6 +102,36 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
         }
         let key = missing.expect("a read ends, or misses an object");
         Err(Error::Damaged { key, reason: "the store has lost it" })
+    }
+
+    /// As [`Self::read`], but at the high watermark it waits for records until the deadline.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_next(
+        &self,
+        log: LogId,
+        offset: i64,
+        bytes_max: usize,
+        wakes: &Wakes,
+        deadline: Instant,
+    ) -> Answer<Records> {
+        let waiting = wakes.wait(log);
+        loop {
+            let mut woken = pin!(waiting.woken());
+            // A wake during the lookup counts.
+            woken.as_mut().enable();
+            let records = self.read(log, offset, bytes_max).await?;
+            let now = Instant::now();
+            if !records.batches.is_empty() || now >= deadline {
+                return Ok(records);
+            }
+            let poll = deadline.min(now + self.poll);
+            tokio::select! {
+                () = woken => {}
+                () = sleep_until(poll) => {}
+            }
+        }
     }
 
     async fn read_once(&self, log: LogId, offset: i64, bytes_max: usize) -> Answer<Records> {
@@ -184,6 +223,8 @@ fn from_offset(bytes: &Bytes, offset: i64) -> Bytes {
     bytes.slice(at..)
 }
 
+/// A lookup takes about a millisecond.
+const POLL_MIN: Duration = Duration::from_millis(10);
 /// An object that is missing was trimmed or swapped since its lookup, which is rare.
 const LOOKUPS_MAX: usize = 4;
 /// Extents of one lookup: a fetch of some MiB, even from small batches.

@@ -19,6 +19,7 @@ use crate::Error;
 use crate::object::ObjectBuilder;
 use crate::sequencer::{Answer, BatchEntry, LogId, Outcome, ProducerBatch, Sequencer};
 use crate::store::Store;
+use crate::wakes::Wakes;
 
 use self::commits::{Sealed, Uploaded};
 
@@ -105,13 +106,14 @@ struct Waiter {
 }
 
 impl Writer {
-    /// Starts the tasks of the writer.
+    /// Starts the tasks of the writer, which announce the logs that they append to.
     ///
     /// # Errors
     /// [`Error::Settings`].
     pub fn start<Q: Sequencer, S: Store>(
         sequencer: Arc<Q>,
         store: Arc<S>,
+        wakes: Arc<Wakes>,
         options: WriterOptions,
     ) -> Answer<Self> {
         if !(COLLECT_MIN..=COLLECT_MAX).contains(&options.collect) {
@@ -125,7 +127,7 @@ impl Writer {
         let (appends, queue) = mpsc::channel(APPENDS_MAX);
         let (sealed, order) = mpsc::channel(options.objects_in_flight);
         let collector = Collector { store: store.clone(), options, sealed };
-        let commits = commits::run(sequencer, store, options.timeout, order);
+        let commits = commits::run(sequencer, store, wakes, options.timeout, order);
         let room = Arc::new(Semaphore::new(options.queue_bytes_max.min(Semaphore::MAX_PERMITS)));
         let tasks = [tokio::spawn(collector.run(queue)), tokio::spawn(commits)];
         Ok(Self { appends, room, tasks })

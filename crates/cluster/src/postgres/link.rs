@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::{Client, Config, NoTls, Row, Socket, Statement};
 
 use crate::{Answer, Error, ObjectKey};
 
@@ -22,6 +23,9 @@ pub(super) struct Pool {
     /// Guards the list of connections without a request.
     idle: Mutex<Vec<Connection>>,
 }
+
+/// What a client sends and gets.
+pub(super) type Traffic = tokio_postgres::Connection<Socket, NoTlsStream>;
 
 /// A connection with the statements that it has prepared.
 pub(super) struct Connection {
@@ -38,11 +42,16 @@ impl Pool {
         Ok(Self { config, timeout: settings.timeout, room, idle: Mutex::default() })
     }
 
-    /// A connection of the caller's own.
-    pub(super) async fn connect(&self) -> Answer<Connection> {
+    /// A connection whose traffic the caller drives.
+    pub(super) async fn open(&self) -> Answer<(Client, Traffic)> {
         let connected =
             timeout(self.timeout, self.config.connect(NoTls)).await.map_err(|_| late())?;
-        let (client, traffic) = connected.map_err(|error| meaning(&error))?;
+        connected.map_err(|error| meaning(&error))
+    }
+
+    /// A connection of the caller's own.
+    pub(super) async fn connect(&self) -> Answer<Connection> {
+        let (client, traffic) = self.open().await?;
         // Ends with the client, or with an error that the next request finds as well.
         tokio::spawn(async move { drop(traffic.await) });
         Ok(Connection { client, statements: HashMap::new() })

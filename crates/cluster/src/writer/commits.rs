@@ -1,5 +1,6 @@
 //! Objects on their way: uploads side by side, commits one after the other.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use tokio::time::Instant;
 
 use crate::Error;
 use crate::retry::insist;
-use crate::sequencer::{Answer, BatchEntry, Commit, ObjectKey, Outcome, Sequencer};
+use crate::sequencer::{Answer, BatchEntry, Commit, LogId, ObjectKey, Outcome, Sequencer};
 use crate::store::{Store, upload};
+use crate::wakes::Wakes;
 
 use super::Waiter;
 
@@ -41,6 +43,7 @@ impl Uploaded {
 pub(super) async fn run<Q: Sequencer, S: Store>(
     sequencer: Arc<Q>,
     store: Arc<S>,
+    wakes: Arc<Wakes>,
     timeout: Duration,
     mut order: mpsc::Receiver<Sealed>,
 ) {
@@ -49,12 +52,15 @@ pub(super) async fn run<Q: Sequencer, S: Store>(
         let key = task.await.unwrap_or(Err(Error::Stopped));
         // Time for the commit itself, even if the upload took all of it.
         let deadline = deadline.max(Instant::now() + timeout / 4);
+        let logs: BTreeSet<LogId> = batches.iter().map(|batch| batch.log).collect();
         let outcomes = match key {
             Ok(key) => {
                 commit(&*sequencer, &*store, Commit { key, batches }, object, deadline).await
             }
             Err(error) => Err(error),
         };
+        // Also in doubt: whoever looks up a log in vain waits on.
+        wakes.announce(logs);
         answer(outcomes, waiters);
     }
 }

@@ -118,7 +118,9 @@ async fn a_writer_appends_once_whatever_becomes_of_its_puts() {
         memory.create_topic(&topic).await.unwrap();
         server.next([fate, fate]);
         let options = WriterOptions { collect: Duration::from_millis(10), ..Default::default() };
-        let writer = Writer::start(memory.clone(), Arc::new(server.bucket()), options).unwrap();
+        let writer =
+            Writer::start(memory.clone(), Arc::new(server.bucket()), Arc::default(), options)
+                .unwrap();
         let outcomes = writer.append(vec![batch(log, 1, 0, 1)]).unwrap().outcomes().await;
         let appended = Outcome::Appended { base_offset: 0, start_offset: 0 };
         assert_eq!(outcomes, Ok(vec![appended]), "{fate:?}");

@@ -13,4 +13,5 @@ mod s3_server;
 mod same_answers;
 mod simulation;
 mod sorting;
+mod waking;
 mod whole;

@@ -111,8 +111,13 @@ async fn a_full_queue_refuses_appends_until_there_are_answers() {
 async fn a_batch_whose_object_was_collected_goes_under_another_key() {
     let world = World::start(WriterOptions::default()).await;
     let hasty = Hasty { store: world.store.clone(), memory: world.memory.clone() };
-    let writer =
-        Writer::start(world.memory.clone(), Arc::new(hasty), WriterOptions::default()).unwrap();
+    let writer = Writer::start(
+        world.memory.clone(),
+        Arc::new(hasty),
+        Arc::default(),
+        WriterOptions::default(),
+    )
+    .unwrap();
     let pending = writer.append(vec![batch(log(0), 0, 0, 1)]).unwrap();
     assert_eq!(offsets(&pending.outcomes().await), [0]);
     assert_eq!(world.store.objects.lock().unwrap().len(), 2);
@@ -165,7 +170,7 @@ fn settings_that_cannot_work_are_refused() {
         WriterOptions { objects_in_flight: 0, ..default },
         WriterOptions { object_bytes: 1 << 30, ..default },
     ] {
-        let started = Writer::start(memory.clone(), store.clone(), options);
+        let started = Writer::start(memory.clone(), store.clone(), Arc::default(), options);
         assert!(matches!(started, Err(Error::Settings(_))), "{options:?}");
     }
 }
@@ -183,7 +188,7 @@ impl World {
         let (memory, store) = (Arc::new(Memory::default()), Arc::new(FaultyStore::new(faults)));
         let topic = Topic { id: Uuid::nil(), name: "topic".into(), partitions: 2 };
         memory.create_topic(&topic).await.unwrap();
-        let writer = Writer::start(memory.clone(), store.clone(), options).unwrap();
+        let writer = Writer::start(memory.clone(), store.clone(), Arc::default(), options).unwrap();
         Self { memory, store, writer }
     }
 }

@@ -69,7 +69,8 @@ impl Life {
             timeout: Duration::from_secs(10),
             ..WriterOptions::default()
         };
-        let writer = || Writer::start(sequencer.clone(), store.clone(), options).unwrap();
+        let writer =
+            || Writer::start(sequencer.clone(), store.clone(), Arc::default(), options).unwrap();
         let writers = Arc::new([writer(), writer()]);
         let acknowledged = Arc::default();
         Self { seed, faults, memory, store, sequencer, writers, acknowledged, sorted }

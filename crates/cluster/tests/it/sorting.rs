@@ -174,7 +174,8 @@ impl World {
         let topic = Topic { id: Uuid::nil(), name: "topic".into(), partitions: 2 };
         memory.create_topic(&topic).await.unwrap();
         let writer =
-            Writer::start(memory.clone(), store.clone(), WriterOptions::default()).unwrap();
+            Writer::start(memory.clone(), store.clone(), Arc::default(), WriterOptions::default())
+                .unwrap();
         Self { memory, store, writer }
     }
 

@@ -41,7 +41,8 @@ async fn live(seed: u64) {
         object_bytes: 600,
         ..WriterOptions::default()
     };
-    let writer = || Writer::start(postgres.clone(), bucket.clone(), options).unwrap();
+    let writer =
+        || Writer::start(postgres.clone(), bucket.clone(), Arc::default(), options).unwrap();
     let writers = [writer(), writer()];
     let cluster = Arc::new(Cluster { postgres, bucket, writers });
     server.storm(seed);
