@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::arguments::WorkOptions;
 use crate::config::worker::{
-    HandlerKind, HandlerSettings, Layers, RouteSettings, Settings, Source,
+    GroupType, HandlerKind, HandlerSettings, Layers, RouteSettings, Settings, Source,
 };
 use crate::config::{self, Sources};
 use crate::run::{Foreign, HttpService, Pool, Tally, Worker};
@@ -79,11 +79,20 @@ async fn work(settings: Settings) -> anyhow::Result<()> {
 
 /// Checks the topics, starts the handlers, and puts the app together.
 async fn start(settings: Settings) -> anyhow::Result<(App, Vec<Running>)> {
-    let Settings { bootstrap, group, options, transactional_id, segment, routes } = settings;
+    let Settings { bootstrap, group, group_type, options, transactional_id, segment, routes } =
+        settings;
     check_topics(&bootstrap, &options.cluster, &routes).await?;
     let at = bootstrap.join(",");
-    eprintln!("{PROCESS}: group {group} at {at}, routes: {}", routes.len());
-    let mut app = App::new(bootstrap).group(group).options(options);
+    let kind = match group_type {
+        GroupType::Consumer => "group",
+        GroupType::Share => "share group",
+    };
+    eprintln!("{PROCESS}: {kind} {group} at {at}, routes: {}", routes.len());
+    let app = App::new(bootstrap).options(options);
+    let mut app = match group_type {
+        GroupType::Consumer => app.group(group),
+        GroupType::Share => app.share(group),
+    };
     if let Some(id) = transactional_id {
         app = app.exactly_once(id);
     }

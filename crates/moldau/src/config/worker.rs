@@ -13,6 +13,7 @@
 
 mod handler;
 mod route;
+mod share;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(crate) use handler::{HandlerKind, HandlerSettings};
 #[cfg(test)]
 pub(super) use route::{FilterKeys, Keys as RouteKeys, RetryKeys, RetryTopicKeys};
 pub(crate) use route::{Layers, RouteSettings, Source};
+pub(crate) use share::GroupType;
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -41,24 +43,27 @@ pub(crate) struct File {
     /// Bootstrap servers, each `host:port`: separated by commas, or a list.
     #[serde(rename = "bootstrap.servers")]
     bootstrap_servers: At<OneOrMore>,
-    /// The consumer group.
+    /// The group.
     #[serde(rename = "group.id")]
     group_id: At<String>,
+    /// Whether it is a `consumer` or a `share` group (KIP-932). Default `consumer`.
+    #[serde(rename = "group.type", default)]
+    group_type: GroupType,
     /// `classic` or `consumer` (KIP-848). Default `classic`.
     #[serde(rename = "group.protocol")]
-    group_protocol: Option<Protocol>,
+    group_protocol: Option<At<Protocol>>,
     /// Makes the member static. Default: none.
     #[serde(rename = "group.instance.id")]
-    group_instance_id: Option<String>,
+    group_instance_id: Option<At<String>>,
     /// Where a group without offsets begins: `earliest` or `latest`. Default `earliest`.
     #[serde(rename = "auto.offset.reset")]
-    auto_offset_reset: Option<OffsetReset>,
+    auto_offset_reset: Option<At<OffsetReset>>,
     /// `read_uncommitted` or `read_committed`. Default `read_uncommitted`.
     #[serde(rename = "isolation.level")]
-    isolation_level: Option<IsolationLevel>,
+    isolation_level: Option<At<IsolationLevel>>,
     /// Milliseconds between commits. Default 1000.
     #[serde(rename = "auto.commit.interval.ms")]
-    auto_commit_interval_ms: Option<u64>,
+    auto_commit_interval_ms: Option<At<u64>>,
     /// Milliseconds without a heartbeat after which the group gives the partitions to others, in
     /// the classic protocol. Default 45000.
     #[serde(rename = "session.timeout.ms")]
@@ -141,6 +146,7 @@ enum IsolationLevel {
 pub(crate) struct Settings {
     pub(crate) bootstrap: Vec<String>,
     pub(crate) group: String,
+    pub(crate) group_type: GroupType,
     pub(crate) options: AppOptions,
     pub(crate) transactional_id: Option<String>,
     /// Index and count.
@@ -182,6 +188,9 @@ pub(crate) fn settings(mut file: File, sources: &mut Sources) -> Result<Settings
     if file.routes.value.is_empty() {
         return Err(Problem::at(&file.routes, "routes: at least one is needed"));
     }
+    if file.group_type == GroupType::Share {
+        share::check(&file)?;
+    }
     let keys = client::File { tls: file.tls.take(), sasl: file.sasl.take() };
     let security = client::security(keys, sources)?;
     let connection = ConnectionOptions { security, ..ConnectionOptions::default() };
@@ -191,30 +200,23 @@ pub(crate) fn settings(mut file: File, sources: &mut Sources) -> Result<Settings
     };
     set_membership(&mut options.membership, &file)?;
     set_fetcher(&mut options.fetcher, &file)?;
-    if let Some(interval) = file.auto_commit_interval_ms {
-        options.commit_interval = Duration::from_millis(interval);
+    if let Some(interval) = &file.auto_commit_interval_ms {
+        options.commit_interval = Duration::from_millis(interval.value);
     }
     set_duration(&mut options.drain_timeout, &file.drain_timeout_ms, "drain_timeout_ms")?;
     if let Some(timeout) = &file.drain_timeout_ms
+        && file.group_type == GroupType::Consumer
         && options.drain_timeout >= options.membership.rebalance_timeout
     {
         let text = "drain_timeout_ms: must be less than max.poll.interval.ms";
         return Err(Problem::at(timeout, text));
     }
     let routes: Result<Vec<_>, _> =
-        file.routes.value.into_iter().map(|keys| keys.settings(sources)).collect();
+        file.routes.value.into_iter().map(|keys| keys.settings(file.group_type, sources)).collect();
     let routes = routes?;
     check_sources(&routes)?;
     let at_a_time: usize = routes.iter().map(|route| route.handler.requests_max()).sum();
-    options.workers = match (&file.workers, options.workers) {
-        (Some(At { value: WorkersChoice::Word(Auto::Auto), .. }), _) => Workers::Auto,
-        (Some(choice @ At { value: WorkersChoice::Number(workers), .. }), _) => {
-            super::at_least_one(&choice.with(*workers), "workers")?;
-            Workers::Fixed(*workers)
-        }
-        (None, Workers::Fixed(workers)) => Workers::Fixed(workers.max(at_a_time)),
-        (None, Workers::Auto) => Workers::Auto,
-    };
+    options.workers = workers(file.workers.as_ref(), options.workers, at_a_time)?;
     if let Some(id) = &file.transactional_id
         && id.value.is_empty()
     {
@@ -228,11 +230,33 @@ pub(crate) fn settings(mut file: File, sources: &mut Sources) -> Result<Settings
     Ok(Settings {
         bootstrap,
         group: file.group_id.value,
+        group_type: file.group_type,
         options,
         transactional_id: file.transactional_id.map(|id| id.value),
         segment: file.segment.map(|segment| (segment.value.index, segment.value.count)),
         routes,
     })
+}
+
+/// Those that the file chooses, or enough for what the handlers take at a time.
+fn workers(
+    choice: Option<&At<WorkersChoice>>,
+    default: Workers,
+    at_a_time: usize,
+) -> Result<Workers, Problem> {
+    let Some(choice) = choice else {
+        return Ok(match default {
+            Workers::Fixed(workers) => Workers::Fixed(workers.max(at_a_time)),
+            Workers::Auto => Workers::Auto,
+        });
+    };
+    match choice.value {
+        WorkersChoice::Word(Auto::Auto) => Ok(Workers::Auto),
+        WorkersChoice::Number(workers) => {
+            super::at_least_one(&choice.with(workers), "workers")?;
+            Ok(Workers::Fixed(workers))
+        }
+    }
 }
 
 /// No two routes may read the same, and a process is either assigned its partitions or names them.
@@ -261,11 +285,11 @@ fn check_sources(routes: &[RouteSettings]) -> Result<(), Problem> {
 }
 
 fn set_membership(options: &mut MembershipOptions, file: &File) -> Result<(), Problem> {
-    options.protocol = match file.group_protocol {
+    options.protocol = match file.group_protocol.as_ref().map(|protocol| protocol.value) {
         None | Some(Protocol::Classic) => GroupProtocol::Classic,
         Some(Protocol::Consumer) => GroupProtocol::Consumer,
     };
-    options.instance_id.clone_from(&file.group_instance_id);
+    options.instance_id = file.group_instance_id.as_ref().map(|id| id.value.clone());
     let MembershipOptions { session_timeout, heartbeat_interval, rebalance_timeout, .. } = options;
     set_duration(session_timeout, &file.session_timeout_ms, "session.timeout.ms")?;
     set_duration(heartbeat_interval, &file.heartbeat_interval_ms, "heartbeat.interval.ms")?;
@@ -273,11 +297,11 @@ fn set_membership(options: &mut MembershipOptions, file: &File) -> Result<(), Pr
 }
 
 fn set_fetcher(options: &mut FetcherOptions, file: &File) -> Result<(), Problem> {
-    options.reset = match file.auto_offset_reset {
+    options.reset = match file.auto_offset_reset.as_ref().map(|reset| reset.value) {
         None | Some(OffsetReset::Earliest) => Reset::Earliest,
         Some(OffsetReset::Latest) => Reset::Latest,
     };
-    options.isolation = match file.isolation_level {
+    options.isolation = match file.isolation_level.as_ref().map(|level| level.value) {
         None | Some(IsolationLevel::ReadUncommitted) => Isolation::ReadUncommitted,
         Some(IsolationLevel::ReadCommitted) => Isolation::ReadCommitted,
     };

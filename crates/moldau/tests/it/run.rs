@@ -3,6 +3,7 @@
 mod endings;
 mod examples;
 mod services;
+mod shares;
 mod site;
 mod sources;
 

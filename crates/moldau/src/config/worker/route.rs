@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::OneOrMore;
 use super::handler::{self, HandlerSettings};
+use super::share::{GroupType, NOT_SHARED, refuse};
 use crate::config::problem::{At, Problem};
 use crate::config::{Sources, at_least_one};
 
@@ -22,15 +23,14 @@ pub(crate) struct Keys {
     /// Default: those that the group assigns.
     partitions: Option<At<Vec<i32>>>,
     /// Which records are handled one after the other: those of a `partition`, those with the same
-    /// `key`, or `none`. Default `partition`.
-    #[serde(default)]
-    order: OrderChoice,
+    /// `key`, or `none`. Default `partition`, and `none` in a share group.
+    order: Option<At<OrderChoice>>,
     /// Handles batches of up to this many records. Default: one record at a time.
     batch_records_max: Option<At<usize>>,
     /// Attempts of a record. Default: for ever, with pauses from 1 to 30 seconds.
     retry: Option<RetryKeys>,
     /// Topics in which failed records wait for their next attempt. Default: none.
-    retry_topics: Option<RetryTopicKeys>,
+    retry_topics: Option<At<RetryTopicKeys>>,
     /// Topic for records that cannot be handled. Default: they are tried again.
     dead_letters: Option<At<String>>,
     /// Records per second, over all partitions of this process. Default: no limit.
@@ -78,10 +78,9 @@ pub(crate) struct FilterKeys {
     values: At<Vec<String>>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum OrderChoice {
-    #[default]
     Partition,
     Key,
     None,
@@ -153,8 +152,26 @@ impl Source {
 
 impl Keys {
     /// # Errors
+    /// Names a key that does not go with a share group.
+    fn check_shared(&self) -> Result<(), Problem> {
+        refuse(self.pattern.as_ref(), "pattern", NOT_SHARED)?;
+        refuse(self.partitions.as_ref(), "partitions", NOT_SHARED)?;
+        let order = self.order.as_ref().filter(|it| !matches!(it.value, OrderChoice::None));
+        refuse(order, "order", "a share group keeps none")?;
+        refuse(self.batch_records_max.as_ref(), "batch_records_max", NOT_SHARED)?;
+        refuse(self.retry_topics.as_ref(), "retry_topics", NOT_SHARED)
+    }
+
+    /// # Errors
     /// Names the key that is at fault.
-    pub(super) fn settings(self, sources: &mut Sources) -> Result<RouteSettings, Problem> {
+    pub(super) fn settings(
+        self,
+        group_type: GroupType,
+        sources: &mut Sources,
+    ) -> Result<RouteSettings, Problem> {
+        if group_type == GroupType::Share {
+            self.check_shared()?;
+        }
         let source = source(self.topics, self.pattern, self.partitions, &self.handler)?;
         let dead_letters = self.dead_letters.as_ref();
         let topics = source.topics();
@@ -175,14 +192,14 @@ impl Keys {
         }
         let handler = handler::settings(&self.handler, source.name(), sources)?;
         let layers = Layers {
-            order: match self.order {
-                OrderChoice::Partition => Order::Partition,
-                OrderChoice::Key => Order::by_key(),
-                OrderChoice::None => Order::None,
+            order: match (self.order.map(|order| order.value), group_type) {
+                (Some(OrderChoice::None), _) | (None, GroupType::Share) => Order::None,
+                (Some(OrderChoice::Key), _) => Order::by_key(),
+                (Some(OrderChoice::Partition), _) | (None, GroupType::Consumer) => Order::Partition,
             },
             batch_records_max: self.batch_records_max.map(|records| records.value),
             retry: self.retry.map(RetryKeys::settings).transpose()?,
-            retry_topics: self.retry_topics.map(RetryTopicKeys::settings).transpose()?,
+            retry_topics: self.retry_topics.map(|keys| keys.value.settings()).transpose()?,
             dead_letters: self.dead_letters.map(|topic| topic.value),
             throttle_per_second: self.throttle_per_second.map(|records| records.value),
             delay: self.delay_ms.map(Duration::from_millis),
