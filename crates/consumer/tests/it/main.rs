@@ -30,6 +30,7 @@ mod scheduled;
 mod sealed;
 mod share;
 mod share_faults;
+mod share_matrix;
 mod status;
 mod testing;
 mod topics;

@@ -27,10 +27,10 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Of two retry topics.
 const RETRY_DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// Apps that run at a time.
-const APPS: usize = 12;
+pub(crate) const APPS: usize = 12;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+pub(crate) enum Kind {
     Retry,
     DeadLetters,
     Timeout,
@@ -46,7 +46,7 @@ enum Kind {
     Decrypt,
 }
 
-const KINDS: [Kind; 13] = [
+pub(crate) const KINDS: [Kind; 13] = [
     Kind::Retry,
     Kind::DeadLetters,
     Kind::Timeout,
@@ -186,13 +186,13 @@ fn fate(layers: &[Kind], value: &str) -> Fate {
 }
 
 #[derive(Clone, Debug)]
-struct Combination {
+pub(crate) struct Combination {
     /// The number of the pair, and of the route in its app.
-    number: (usize, usize),
-    layers: [Kind; 2],
-    order: Order,
-    is_batch: bool,
-    shards: usize,
+    pub(crate) number: (usize, usize),
+    pub(crate) layers: [Kind; 2],
+    pub(crate) order: Order,
+    pub(crate) is_batch: bool,
+    pub(crate) shards: usize,
 }
 
 /// An app for each pair of layers, with a route for each order, for records and batches.
@@ -217,7 +217,7 @@ fn pairs() -> Vec<Vec<Combination>> {
 
 impl Combination {
     /// The topic that holds what this combination can settle.
-    fn topic(&self) -> String {
+    pub(crate) fn topic(&self) -> String {
         let is_among = |kind| self.layers.contains(&kind);
         let topic = topic(is_among(Kind::DeadLetters), is_among(Kind::Timeout), self.number.1);
         if is_among(Kind::Decrypt) { sealed(&topic) } else { topic }
@@ -255,7 +255,7 @@ impl Combination {
         topics
     }
 
-    fn route(
+    pub(crate) fn route(
         &self,
         decrypt: &Decrypt,
         sender: tokio::sync::mpsc::UnboundedSender<Seen>,
@@ -313,7 +313,7 @@ impl Combination {
         }
     }
 
-    async fn check_piped(&self, broker: &TestBroker, handled: &[Seen]) {
+    pub(crate) async fn check_piped(&self, broker: &TestBroker, handled: &[Seen]) {
         if !self.layers.contains(&Kind::Pipe) {
             return;
         }
@@ -331,7 +331,12 @@ impl Combination {
         assert!(handled.iter().all(is_piped), "{self:?}: {piped:?}");
     }
 
-    async fn check_fates(&self, broker: &TestBroker, written: &[Seen], handled: &[Seen]) {
+    pub(crate) async fn check_fates(
+        &self,
+        broker: &TestBroker,
+        written: &[Seen],
+        handled: &[Seen],
+    ) {
         let place = |seen: &Seen| (seen.partition, seen.offset);
         let places: BTreeSet<_> = handled.iter().map(place).collect();
         // A timeout that covers the sending may repeat it.
@@ -447,11 +452,34 @@ fn sealed(topic: &str) -> String {
     format!("{topic}.sealed")
 }
 
-struct World {
-    broker: TestBroker,
-    decrypt: Decrypt,
+pub(crate) struct World {
+    pub(crate) broker: TestBroker,
+    pub(crate) decrypt: Decrypt,
     /// The records of each topic in clear.
-    written: BTreeMap<String, Vec<Seen>>,
+    pub(crate) written: BTreeMap<String, Vec<Seen>>,
+}
+
+impl World {
+    /// A broker with all topics that the pairs read and write.
+    pub(crate) async fn of(pairs: &[Vec<Combination>]) -> Self {
+        let broker = TestBroker::start();
+        let sealing = Sealing::start(&broker).await;
+        let mut written = BTreeMap::new();
+        for (has_poison, has_stuck) in [(false, false), (false, true), (true, false), (true, true)]
+        {
+            for route in 0..pairs[0].len() {
+                let topic = topic(has_poison, has_stuck, route);
+                let records = write(&broker, &sealing, &topic, has_poison, has_stuck).await;
+                written.insert(sealed(&topic), records.clone());
+                written.insert(topic, records);
+            }
+        }
+        for topic in pairs.iter().flatten().flat_map(Combination::topics_written) {
+            broker.create_topic(&topic, 1).await;
+        }
+        let decrypt = Decrypt::with(sealing.kms.clone(), &KeySettings::default());
+        Self { broker, decrypt, written }
+    }
 }
 
 /// Writes the records of a topic, and of that with the same records sealed; returns them as
@@ -485,24 +513,9 @@ async fn write(
 
 #[tokio::test]
 async fn every_pair_of_layers_settles_every_record_in_every_order() {
-    let broker = TestBroker::start();
     let pairs = pairs();
     assert_eq!(pairs.len(), KINDS.len().pow(2));
-    let sealing = Sealing::start(&broker).await;
-    let mut written = BTreeMap::new();
-    for (has_poison, has_stuck) in [(false, false), (false, true), (true, false), (true, true)] {
-        for route in 0..pairs[0].len() {
-            let topic = topic(has_poison, has_stuck, route);
-            let records = write(&broker, &sealing, &topic, has_poison, has_stuck).await;
-            written.insert(sealed(&topic), records.clone());
-            written.insert(topic, records);
-        }
-    }
-    for topic in pairs.iter().flatten().flat_map(Combination::topics_written) {
-        broker.create_topic(&topic, 1).await;
-    }
-    let decrypt = Decrypt::with(sealing.kms.clone(), &KeySettings::default());
-    let world = World { broker, decrypt, written };
+    let world = World::of(&pairs).await;
     let all = async {
         for some in pairs.chunks(APPS) {
             join_all(some.iter().map(|pair| run(pair, &world))).await;

@@ -24,8 +24,13 @@ pub(crate) async fn broker(partitions: i32, records: &[(Option<&str>, &str)]) ->
 
 /// Sets a configuration of the group.
 pub(crate) async fn configure(broker: &TestBroker, key: &str, value: &str) {
+    configure_group(broker, GROUP, key, value).await;
+}
+
+/// Sets a configuration of any group.
+pub(crate) async fn configure_group(broker: &TestBroker, group: &str, key: &str, value: &str) {
     let change = (key.to_owned(), Some(value.to_owned()));
-    let group = ConfigResource::Group(GROUP.to_owned());
+    let group = ConfigResource::Group(group.to_owned());
     Admin::new(broker.cluster().await).alter_configs(&group, &[change]).await.unwrap();
 }
 
