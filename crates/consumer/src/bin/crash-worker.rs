@@ -1,15 +1,18 @@
 //! A worker that tests kill: it copies each record of the topic `in` to the topic `out`.
 //!
 //! The first line of its standard input is `ADDRESS GROUP MODE ORDER`, where the mode is
-//! `exactly-once` or `at-least-once`, and the order `partition`, `key` or `none`. It is a static
-//! member of its group, so that its next incarnation takes over at once, and ends in good order
-//! when its input does.
+//! `exactly-once`, `at-least-once` or `share`, and the order `partition`, `key` or `none`. It is a
+//! static member of its group, so that its next incarnation takes over at once, or any member of a
+//! share group. It ends in good order when its input does. In the mode `share`, records whose value
+//! begins with `poison` fail, and become dead letters in the topic `dead`.
 
 use std::io::Read;
 use std::time::Duration;
 
 use moldau_client::MembershipOptions;
-use moldau_consumer::{App, AppOptions, Message, Order, Outgoing, Workers, record};
+use moldau_consumer::{
+    App, AppOptions, DeadLetters, Message, Order, Outgoing, Retry, Workers, record,
+};
 use tokio::sync::oneshot;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -36,11 +39,18 @@ async fn main() -> Result<(), BoxError> {
         workers: Workers::Fixed(WORKERS),
         ..AppOptions::default()
     };
+    let app = App::new([address]).options(options);
     let route = record(copy).order(order).queue_max(QUEUE_RECORDS, usize::MAX);
-    let app = App::new([address]).group(group).options(options).topic("in", route);
     let app = match mode {
-        "exactly-once" => app.exactly_once(format!("{group}-worker")),
-        "at-least-once" => app,
+        "exactly-once" => {
+            app.group(group).topic("in", route).exactly_once(format!("{group}-worker"))
+        }
+        "at-least-once" => app.group(group).topic("in", route),
+        "share" => {
+            let retry = Retry::exponential(ATTEMPTS, Duration::from_millis(1));
+            let route = record(copy).order(order).layer(retry).layer(DeadLetters::to("dead"));
+            app.share(group).topic("in", route)
+        }
         other => return Err(format!("{other} is no mode").into()),
     };
     let (sender, ended) = oneshot::channel::<()>();
@@ -56,6 +66,9 @@ async fn main() -> Result<(), BoxError> {
 async fn copy(message: Message) -> Result<Outgoing, BoxError> {
     // Handlers that wait overlap, so that a kill finds records in every stage.
     tokio::time::sleep(Duration::from_micros(fastrand::u64(0..500))).await;
+    if message.value().is_some_and(|value| value.starts_with(b"poison")) {
+        return Err("it is poison".into());
+    }
     let copy = Outgoing::to("out").value(message.value().unwrap_or_default().to_vec());
     Ok(match message.key() {
         Some(key) => copy.key(key.to_vec()),
@@ -67,4 +80,8 @@ async fn copy(message: Message) -> Result<Outgoing, BoxError> {
 const COMMIT_INTERVAL: Duration = Duration::from_millis(5);
 
 const WORKERS: usize = 16;
+
+/// Attempts of a poison record.
+const ATTEMPTS: u32 = 3;
+
 const QUEUE_RECORDS: usize = 200;

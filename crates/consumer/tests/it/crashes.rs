@@ -146,7 +146,7 @@ async fn crash(mode: &'static str, order: &'static str) -> BTreeMap<String, (usi
     counts
 }
 
-fn kills() -> usize {
+pub(crate) fn kills() -> usize {
     std::env::var("MOLDAU_CRASH_KILLS").map_or(KILLS, |kills| kills.parse().unwrap())
 }
 
@@ -191,8 +191,8 @@ async fn at_least_once_survives_kills_in_order_of_keys() {
 const KILLS: usize = 12;
 
 /// More than a worker may handle before it is killed, so that work is left for the next one.
-const RECORDS_PER_KILL: usize = 100;
-const RECORDS_UNTIL_KILL_MAX: i64 = 60;
+pub(crate) const RECORDS_PER_KILL: usize = 100;
+pub(crate) const RECORDS_UNTIL_KILL_MAX: i64 = 60;
 
 /// What the worker queues of a partition.
 const QUEUE_RECORDS: usize = 200;

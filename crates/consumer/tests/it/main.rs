@@ -29,6 +29,7 @@ mod retry_topics;
 mod scheduled;
 mod sealed;
 mod share;
+mod share_crashes;
 mod share_faults;
 mod share_matrix;
 mod status;
