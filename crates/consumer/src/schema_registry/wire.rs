@@ -30,7 +30,12 @@ impl SchemaId {
         Self::read(value)
     }
 
-    fn read(bytes: &[u8]) -> Result<(Self, &[u8]), &'static str> {
+    /// The id at the beginning of a value, and what follows it. In Protobuf values the message
+    /// indexes are next.
+    ///
+    /// # Errors
+    /// What is wrong with the value.
+    pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), &'static str> {
         match bytes.split_first() {
             Some((0, rest)) => {
                 let (id, rest) = rest.split_first_chunk().ok_or("the schema id is cut off")?;

@@ -25,6 +25,7 @@ mod readers;
 mod rebalances;
 mod recurring;
 mod registry;
+mod registry_tls;
 mod retry_topics;
 mod scheduled;
 mod sealed;

@@ -10,7 +10,7 @@ use moldau_consumer::testing::TestBroker;
 use moldau_consumer::{DeadLetters, Message, Metrics, header, record};
 use moldau_records::HeaderView;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::world::{DEADLINE, GROUP, TOPIC, broker, ticking};
@@ -48,19 +48,21 @@ fn order() -> Order {
 
 /// A stand-in for a registry: answers by `METHOD path`, and what it was asked.
 #[derive(Clone, Default)]
-struct Registry {
-    answers: Arc<Mutex<HashMap<String, (u16, String)>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Registry {
+    pub(crate) answers: Arc<Mutex<HashMap<String, (u16, String)>>>,
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
+    /// The header `authorization` that it wants.
+    pub(crate) authorization: Option<String>,
 }
 
 impl Registry {
-    fn answer(&self, request: &str, status: u16, body: &serde_json::Value) {
+    pub(crate) fn answer(&self, request: &str, status: u16, body: &serde_json::Value) {
         let answer = (status, body.to_string());
         self.answers.lock().expect("a lock").insert(request.to_owned(), answer);
     }
 
     /// How often a request was made that begins so.
-    fn asked(&self, request: &str) -> usize {
+    pub(crate) fn asked(&self, request: &str) -> usize {
         let asked = self.asked.lock().expect("a lock");
         asked.iter().filter(|it| it.starts_with(request)).count()
     }
@@ -70,25 +72,37 @@ impl Registry {
         let address = listener.local_addr().expect("an address");
         let registry = self.clone();
         tokio::spawn(async move {
-            while let Ok((mut socket, _)) = listener.accept().await {
-                let mut request = Vec::new();
-                while !is_whole(&request) {
-                    socket.read_buf(&mut request).await.expect("a request");
-                }
-                let text = String::from_utf8(request).expect("text");
-                let line = text.lines().next().expect("a line").replace(" HTTP/1.1", "");
-                let answer = registry.answers.lock().expect("a lock").get(&line).cloned();
-                let (status, body) = answer.unwrap_or((404, "{}".to_owned()));
-                registry.asked.lock().expect("a lock").push(text);
-                let head = format!(
-                    "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-                    body.len()
-                );
-                // The client may have given up.
-                drop(socket.write_all((head + &body).as_bytes()).await);
+            while let Ok((socket, _)) = listener.accept().await {
+                registry.serve(socket).await;
             }
         });
         SchemaRegistry::new(&format!("http://{address}")).expect("a URL")
+    }
+
+    /// Answers one request.
+    pub(crate) async fn serve(&self, mut socket: impl AsyncRead + AsyncWrite + Unpin) {
+        let mut request = Vec::new();
+        while !is_whole(&request) {
+            socket.read_buf(&mut request).await.expect("a request");
+        }
+        let text = String::from_utf8(request).expect("text");
+        let line = text.lines().next().expect("a line").replace(" HTTP/1.1", "");
+        let is_admitted = self.authorization.as_ref().is_none_or(|wanted| {
+            text.lines().any(|line| line.strip_prefix("authorization: ") == Some(wanted))
+        });
+        let answer = self.answers.lock().expect("a lock").get(&line).cloned();
+        let (status, body) = match is_admitted {
+            true => answer.unwrap_or((404, "{}".to_owned())),
+            false => (401, r#"{"error_code":40101,"message":"Unauthorized"}"#.to_owned()),
+        };
+        self.asked.lock().expect("a lock").push(text);
+        let head = format!(
+            "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            body.len()
+        );
+        // The client may have given up.
+        drop(socket.write_all((head + &body).as_bytes()).await);
+        drop(socket.shutdown().await);
     }
 }
 
