@@ -242,7 +242,7 @@ impl ShareService {
         settings: &DeliverySettings,
     ) -> Result<Option<Lsn>, Refusal> {
         let mut inner = lock(&self.inner);
-        let released = inner.shares.release(key, member);
+        let released = inner.shares.release(key, member, settings);
         released.map(|record| inner.change(storage, key, record, settings)).transpose()
     }
 

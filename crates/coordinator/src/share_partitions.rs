@@ -253,8 +253,13 @@ impl Shares {
     }
 
     /// What it means for a partition that a member is gone.
-    pub fn release(&self, key: &ShareKey, member: &str) -> Option<ShareRecord> {
-        Some(changed(key, self.get(key)?.release(member)?))
+    pub fn release(
+        &self,
+        key: &ShareKey,
+        member: &str,
+        settings: &DeliverySettings,
+    ) -> Option<ShareRecord> {
+        Some(changed(key, self.get(key)?.release(member, settings)?))
     }
 
     /// When [`Shares::due`] names a partition next.

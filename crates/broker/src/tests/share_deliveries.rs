@@ -268,10 +268,10 @@ fn members_hold_different_records_and_only_their_own() {
     assert_eq!(acknowledged(&world, &unknown), ErrorCode::InvalidRequest);
     let renewed = acknowledge("a", 3, orders, (0, 1, &[RENEW]));
     assert_eq!(acknowledged(&world, &renewed), ErrorCode::None);
-    // The end of the session gives back what is left.
+    // The end of the session gives back what is left, and its delivery counts.
     let last = acknowledge("a", -1, orders, (0, 0, &[ACCEPT]));
     assert_eq!(acknowledged(&world, &last), ErrorCode::None);
-    assert_eq!(acquired(&world.ask(&some("c"))), [(1, 1, 1)]);
+    assert_eq!(acquired(&world.ask(&some("c"))), [(1, 1, 2)]);
 }
 
 #[test]

@@ -224,7 +224,7 @@ impl ShareConsumer {
     }
 
     /// Commits, gives back what is held beside that, and leaves the group. What is given back so
-    /// does not count as delivered.
+    /// counts as delivered.
     ///
     /// # Errors
     /// The coordinator refuses or does not answer. The member is gone in any case, and its records

