@@ -117,16 +117,15 @@ impl Scenario {
     }
 
     /// Whether the library has a program for it. What a cleaned batch looks like to a reader is
-    /// asked of the three readers that others are built on; Streams and Connect are Java, and so is
-    /// the program that measures a large topic.
+    /// asked of the three readers that others are built on, and they alone have share groups;
+    /// Streams and Connect are Java, and so is the program that measures a large topic.
     pub fn is_for(self, library: Library) -> bool {
         match self {
-            Self::Compacted => {
+            Self::Compacted | Self::ShareGroups => {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
             Self::ConsumerProtocol => matches!(library, Library::Java | Library::Librdkafka),
             Self::Migration
-            | Self::ShareGroups
             | Self::Streams
             | Self::StreamsExactlyOnce
             | Self::StreamsGroup

@@ -78,6 +78,8 @@ func run(args []string) error {
 		err = p.compacted()
 	case "transactions":
 		err = p.transactions()
+	case "kip-932":
+		err = p.shareGroups()
 	default:
 		err = fmt.Errorf("unknown scenario %s", args[1])
 	}

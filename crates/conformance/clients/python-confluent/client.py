@@ -11,6 +11,7 @@ from confluent_kafka.admin import (AdminClient, ConfigResource, NewPartitions, N
                                    ResourceType)
 
 from consumer_protocol import ConsumerProtocol
+from share_groups import ShareGroups
 from transactions import Transactions
 
 POLL_S = 0.1
@@ -211,6 +212,9 @@ class Client(Checks):
 
     def kip_848(self):
         ConsumerProtocol(self, until).run()
+
+    def kip_932(self):
+        ShareGroups(self, until).run()
 
     def produce_updates(self, codec, newest):
         """Many updates of few keys in batches of 50, so that of a batch little or nothing stays."""
