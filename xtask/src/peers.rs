@@ -149,6 +149,13 @@ fn on_java(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
             verify: verify_java,
         },
         Peer {
+            name: "MirrorMaker",
+            inputs: vec![manifests.join("mirror-maker/pom.xml")],
+            directory: peers.root().join("mirror-maker"),
+            install: |peers, inputs| copy_jars(&inputs[0], &peers.mirror_maker_jars()),
+            verify: verify_mirror_maker,
+        },
+        Peer {
             name: "Kroxylicious",
             inputs: ["pom.xml", "KroxyliciousLauncher.java"]
                 .map(|file| manifests.join("kroxylicious").join(file))
@@ -343,7 +350,6 @@ fn jar_exists(peers: &Peers, artifact: &str) -> bool {
     peers.kafka_jars().join(format!("{artifact}-{KAFKA_VERSION}.jar")).is_file()
 }
 
-/// The Java programs, in the order of their names.
 /// The files of a directory, in the order of their names.
 fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory)?.map(|entry| Ok(entry?.path()));
@@ -371,6 +377,17 @@ fn verify_java(peers: &Peers) -> Result<String> {
     }
     ensure!(jar_exists(peers, "kafka-streams"), "the jar of Kafka Streams is missing");
     Ok(format!("kafka-clients and kafka-streams {KAFKA_VERSION}"))
+}
+
+fn verify_mirror_maker(peers: &Peers) -> Result<String> {
+    let jars = peers.mirror_maker_jars();
+    let mut mirror = Command::new("java");
+    mirror.arg("-cp").arg(jars.join("*"));
+    mirror.args(["org.apache.kafka.connect.mirror.MirrorMaker", "--help"]);
+    // It ends with an error after its help.
+    let help = mirror.output().context("cannot start java")?.stdout;
+    ensure!(help.starts_with(b"usage: connect-mirror-maker"), "it tells no usage");
+    jar_named(&jars, "connect-runtime-").context("the jar of the runtime is missing")
 }
 
 fn kroxylicious(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {

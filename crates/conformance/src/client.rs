@@ -1,5 +1,6 @@
 //! The client programs of `clients/` and how each is started.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::check::Check;
+use crate::kafka::Kafka;
 use crate::peers::Peers;
 use crate::process::Process;
 use crate::target::Target;
@@ -67,13 +69,15 @@ pub enum Scenario {
     StreamsGroup,
     /// Kafka Connect copies a file to a topic and from there to a file; its workers are killed.
     Connect,
+    /// MirrorMaker copies topics to Apache Kafka and back; its process is killed.
+    Mirror,
     /// A topic of a million partitions, created, described, written to, read and deleted.
     LargeTopic,
 }
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -92,6 +96,7 @@ impl Scenario {
         Self::StreamsExactlyOnce,
         Self::StreamsGroup,
         Self::Connect,
+        Self::Mirror,
         Self::LargeTopic,
     ];
 
@@ -112,13 +117,14 @@ impl Scenario {
             Self::StreamsExactlyOnce => "streams-exactly-once",
             Self::StreamsGroup => "kip-1071",
             Self::Connect => "connect",
+            Self::Mirror => "mirror",
             Self::LargeTopic => "large-topic",
         }
     }
 
     /// Whether the library has a program for it. What a cleaned batch looks like to a reader is
     /// asked of the three readers that others are built on, and they alone have share groups;
-    /// Streams and Connect are Java, and so is the program that measures a large topic.
+    /// Streams, Connect and MirrorMaker are Java, as is the program that measures a large topic.
     pub fn is_for(self, library: Library) -> bool {
         match self {
             Self::Compacted | Self::ShareGroups => {
@@ -130,6 +136,7 @@ impl Scenario {
             | Self::StreamsExactlyOnce
             | Self::StreamsGroup
             | Self::Connect
+            | Self::Mirror
             | Self::LargeTopic => library == Library::Java,
             _ => true,
         }
@@ -159,12 +166,17 @@ impl Library {
         directory: &Path,
     ) -> Result<Vec<Check>> {
         let bootstrap = target.bootstrap();
+        let other = match scenario {
+            Scenario::Mirror => Some(other_cluster(peers, directory)?),
+            _ => None,
+        };
         let mut command = match scenario {
             Scenario::Streams => peers.java_tool("StreamsCount")?,
             Scenario::StreamsExactlyOnce | Scenario::StreamsGroup => {
                 peers.java_tool("StreamsExactlyOnce")?
             }
             Scenario::Connect => peers.java_tool("ConnectLines")?,
+            Scenario::Mirror => peers.java_tool("MirrorTopics")?,
             Scenario::LargeTopic => peers.large_java_tool("LargeTopic")?,
             _ => self.command(peers)?,
         };
@@ -178,6 +190,9 @@ impl Library {
             other => {
                 command.args([bootstrap, other.name(), topic]);
             }
+        }
+        if let Some(kafka) = &other {
+            command.arg(kafka.bootstrap()).arg(peers.mirror_maker_jars());
         }
         if let Some(hosts) = target.hosts() {
             command = hosts.known_to(&command);
@@ -210,6 +225,13 @@ impl Library {
             }
         })
     }
+}
+
+/// The cluster that MirrorMaker copies to and from, with its files apart from the target's.
+fn other_cluster(peers: &Peers, directory: &Path) -> Result<Kafka> {
+    let directory = directory.join("other-cluster");
+    fs::create_dir_all(&directory)?;
+    Kafka::start(peers, &directory)
 }
 
 pub(crate) fn script(interpreter: &Path, file: &Path) -> Command {

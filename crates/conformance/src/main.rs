@@ -24,8 +24,8 @@ struct Arguments {
     program: Vec<String>,
 
     /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, kip-848,
-    /// migration, kip-932, kip-1071, streams, streams-exactly-once, connect, large-topic, or a
-    /// family of tools.
+    /// migration, kip-932, kip-1071, streams, streams-exactly-once, connect, mirror,
+    /// large-topic, or a family of tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -121,6 +121,7 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
             Scenario::StreamsExactlyOnce,
             Scenario::StreamsGroup,
             Scenario::Connect,
+            Scenario::Mirror,
             Scenario::LargeTopic,
         ]
         .iter()

@@ -48,7 +48,8 @@ impl Cell {
     }
 
     /// Whether it can be run against a target: the programs of all libraries connect by host names
-    /// and TLS; those of one scenario in Java do not.
+    /// and TLS; those of one scenario in Java do not. What MirrorMaker asks of a server, other
+    /// clients ask of the proxy too.
     pub fn is_for(self, kind: Kind) -> bool {
         let has_tls = |scenario: Scenario| {
             !matches!(
@@ -60,6 +61,9 @@ impl Cell {
                     | Scenario::LargeTopic
             )
         };
+        if let Self::Client(_, Scenario::Mirror) = self {
+            return matches!(kind, Kind::Kafka | Kind::Broker);
+        }
         kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if has_tls(scenario))
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! <root>/kafka/jars/        Apache Kafka's server, tools and Java client
 //! <root>/kafka/classpath    one line: the jars, for `java -cp`
+//! <root>/mirror-maker/jars  MirrorMaker's jars
 //! <root>/java/              the compiled Java client program
 //! <root>/python/            a virtual environment with both Python clients
 //! <root>/node/node_modules  KafkaJS and its codecs
@@ -140,6 +141,11 @@ impl Peers {
     /// The library of async-profiler, which Java machines load.
     pub fn async_profiler_library(&self) -> PathBuf {
         self.async_profiler().join("libasyncProfiler.so")
+    }
+
+    /// The directory of MirrorMaker's jars.
+    pub fn mirror_maker_jars(&self) -> PathBuf {
+        self.root.join("mirror-maker").join("jars")
     }
 
     /// The directory of Kroxylicious's jars.
