@@ -1,6 +1,8 @@
-//! Commands of Kafka's tools against Apache Kafka and our broker: both must print the same.
+//! Commands of Kafka's tools against Apache Kafka, against our broker, and against our broker
+//! through the proxy: all must print the same.
 //!
-//! `script.txt` holds the commands. One JVM per broker runs them in order, both side by side.
+//! `script.txt` holds the commands. One JVM each runs them in order, the three side by side. The
+//! broker's output is compared with Kafka's, and that of the proxy with the broker's.
 //! What differs from run to run is masked, see `normal`; every other line of the output and the
 //! exit code must be the same, but for the differences listed in `differences`. From the results
 //! comes `docs/tools.md`.
@@ -19,14 +21,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use self::differences::{DIFFERENCES, Difference};
+use self::differences::{Difference, OF_BROKER, OF_PROXY};
 use self::normal::Place;
 use self::script::Command;
 use crate::check::Check;
 use crate::kafka::Kafka;
-use crate::moldau::Moldau;
 use crate::peers::Peers;
 use crate::process::Process;
+use crate::target::{Kind, Target};
 
 /// Some hundred commands of less than a second, on a busy machine.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(400);
@@ -53,22 +55,37 @@ struct Told {
     err: String,
 }
 
-/// Runs the script against both, and checks or writes the page.
+/// Runs the script against all three, and checks or writes the page.
 pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Result<Outcome> {
     let commands = script::commands()?;
-    let (wanted, found) = thread::scope(|scope| {
-        let kafka = scope.spawn(|| {
-            let kafka = Kafka::start_as_ours(peers, directory)?;
-            session(peers, &commands, kafka.bootstrap(), "kafka", directory)
-        });
-        let broker = Moldau::broker(binary, directory)?;
-        let found = session(peers, &commands, broker.bootstrap(), "moldau", directory)?;
-        broker.stop()?;
+    let ours = |kind: Kind| {
+        let directory = directory.join(kind.name());
+        fs::create_dir(&directory)?;
+        let target = Target::start(kind, binary, peers, &directory)?;
+        let lines = session(peers, &commands, target.bootstrap(), &directory)?;
+        target.stop()?;
+        Ok::<_, anyhow::Error>(lines)
+    };
+    let of_kafka = || {
+        let directory = directory.join(Kind::Kafka.name());
+        fs::create_dir(&directory)?;
+        let kafka = Kafka::start_as_ours(peers, &directory)?;
+        session(peers, &commands, kafka.bootstrap(), &directory)
+    };
+    let (wanted, found, proxied) = thread::scope(|scope| {
+        let kafka = scope.spawn(of_kafka);
+        let proxy = scope.spawn(|| ours(Kind::Proxy));
+        let found = ours(Kind::Broker)?;
         let wanted = kafka.join().ok().context("the thread of Apache Kafka panicked")??;
-        Ok::<_, anyhow::Error>((wanted, found))
+        let proxied = proxy.join().ok().context("the thread of the proxy panicked")??;
+        Ok::<_, anyhow::Error>((wanted, found, proxied))
     })?;
-    let (mut checks, reasons) = compare(&commands, &wanted, &found, DIFFERENCES);
-    let page = document::page(&commands, &reasons);
+    let sides = Sides { wanted: "Kafka", found: "our broker" };
+    let (mut checks, reasons) = compare(&commands, &sides, &wanted, &found, OF_BROKER);
+    let sides = Sides { wanted: "our broker", found: "the proxy" };
+    let (proxy_checks, proxy_reasons) = compare(&commands, &sides, &found, &proxied, OF_PROXY);
+    checks.extend(proxy_checks);
+    let page = document::page(&commands, &reasons, &proxy_reasons);
     if write {
         fs::write(DOCUMENT, &page)?;
     }
@@ -87,11 +104,10 @@ fn session(
     peers: &Peers,
     commands: &[Command],
     bootstrap: &str,
-    name: &str,
     directory: &Path,
 ) -> Result<Vec<Lines>> {
-    let files = directory.join(format!("{name}-files"));
-    fs::create_dir_all(&files)?;
+    let files = directory.join("files");
+    fs::create_dir(&files)?;
     script::write_files(&files)?;
     let place = Place { bootstrap, files: &files, directory };
     let mut text = String::new();
@@ -103,9 +119,9 @@ fn session(
     fs::write(&list, text)?;
     let mut java = peers.java_session("ToolSession")?;
     java.arg(list);
-    let name = format!("{name}-session");
-    let finished = Process::run(java, &name, directory, "", SESSION_TIMEOUT)?;
-    ensure!(finished.success(), "{name} does not end well: {}", finished.explanation());
+    let finished = Process::run(java, "session", directory, "", SESSION_TIMEOUT)?;
+    let told = finished.explanation();
+    ensure!(finished.success(), "{} does not end well: {told}", directory.display());
     let told = finished.stdout.lines().map(serde_json::from_str::<Told>);
     let told = told.collect::<Result<Vec<_>, _>>().context("the driver prints JSON")?;
     ensure!(told.len() == commands.len(), "{} of {} commands", told.len(), commands.len());
@@ -118,10 +134,17 @@ fn session(
     Ok(lines.collect())
 }
 
+/// What is compared with what, for messages.
+struct Sides {
+    wanted: &'static str,
+    found: &'static str,
+}
+
 /// One check for each command and one for each difference, which fails if no command shows it;
 /// and the reasons of what differs, for each command.
 fn compare(
     commands: &[Command],
+    sides: &Sides,
     wanted: &[Lines],
     found: &[Lines],
     differences: &[Difference],
@@ -130,14 +153,14 @@ fn compare(
     let mut used = vec![false; differences.len()];
     for ((command, wanted), found) in commands.iter().zip(wanted).zip(found) {
         let mut listed = Vec::new();
-        let mut only_kafka = without(wanted, found);
-        let mut only_ours = without(found, wanted);
+        let mut only_wanted = without(wanted, found);
+        let mut only_found = without(found, wanted);
         for (difference, used) in differences.iter().zip(&mut used) {
             if difference.covers(&command.line) {
-                let before = only_kafka.len() + only_ours.len();
-                only_kafka.retain(|line| !difference.is_of_kafka(line));
-                only_ours.retain(|line| !difference.is_of_ours(line));
-                if before > only_kafka.len() + only_ours.len() {
+                let before = only_wanted.len() + only_found.len();
+                only_wanted.retain(|line| !difference.is_wanted(line));
+                only_found.retain(|line| !difference.is_found(line));
+                if before > only_wanted.len() + only_found.len() {
                     *used = true;
                     listed.push(difference.reason);
                 }
@@ -146,11 +169,13 @@ fn compare(
         reasons.push(listed);
         let order =
             if is_reordered(wanted, found) { "\nthe same lines in another order" } else { "" };
-        let ok = only_kafka.is_empty() && only_ours.is_empty() && order.is_empty();
+        let ok = only_wanted.is_empty() && only_found.is_empty() && order.is_empty();
         let detail = format!(
-            "only Kafka:\n  {}\nonly our broker:\n  {}{order}",
-            only_kafka.join("\n  "),
-            only_ours.join("\n  ")
+            "only {}:\n  {}\nonly {}:\n  {}{order}",
+            sides.wanted,
+            only_wanted.join("\n  "),
+            sides.found,
+            only_found.join("\n  ")
         );
         checks.push(Check::new(&command.line, ok, &detail));
     }
@@ -180,13 +205,15 @@ fn is_reordered(wanted: &[String], found: &[String]) -> bool {
 mod tests {
     use super::*;
 
+    const SIDES: Sides = Sides { wanted: "one", found: "other" };
+
     fn lines(all: &[&str]) -> Vec<Lines> {
         vec![all.iter().map(|line| (*line).to_owned()).collect()]
     }
 
     fn failures(wanted: &[&str], found: &[&str], differences: &[Difference]) -> Vec<String> {
         let commands = vec![Command::parse("kafka-topics --list").unwrap()];
-        let (checks, _) = compare(&commands, &lines(wanted), &lines(found), differences);
+        let (checks, _) = compare(&commands, &SIDES, &lines(wanted), &lines(found), differences);
         checks.into_iter().filter(|check| !check.ok).map(|check| check.name).collect()
     }
 
@@ -197,8 +224,8 @@ mod tests {
         assert_eq!(failures(&["a", "b"], &["a"], &[]), ["kafka-topics --list"]);
         let listed = Difference {
             command: "kafka-topics *",
-            kafka: Some("b"),
-            ours: None,
+            wanted: Some("b"),
+            found: None,
             reason: "a reason",
         };
         assert_eq!(failures(&["a", "b"], &["a"], &[listed]), Vec::<String>::new());
@@ -207,7 +234,7 @@ mod tests {
     #[test]
     fn a_listed_difference_that_is_not_there_fails() {
         let listed =
-            Difference { command: "kafka-topics *", kafka: Some("b"), ours: None, reason: "why" };
+            Difference { command: "kafka-topics *", wanted: Some("b"), found: None, reason: "why" };
         assert_eq!(
             failures(&["a"], &["a"], &[listed]),
             ["the difference of \"kafka-topics *\" is there"]

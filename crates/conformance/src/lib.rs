@@ -25,8 +25,8 @@
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
 //! - [`connection`]: what the programs are told that read how to connect;
-//! - [`command_line`]: the same commands of Kafka's tools to Apache Kafka and to our broker;
-//! - [`tools`]: Kafka's command-line tools, with what their output must show;
+//! - [`command_line`]: the same commands of Kafka's tools to Kafka, our broker and the proxy;
+//! - [`tools`]: tools in the matrix, where their output alone is not enough;
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - `differential`: every API that both serve, field by field, and docs/compatibility.md;
 //! - [`odd_produces`]: odd batches to Apache Kafka and to our broker, and what they make of them;

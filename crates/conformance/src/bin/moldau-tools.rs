@@ -1,5 +1,5 @@
-//! Runs the same commands of Kafka's tools against Apache Kafka and our broker, and checks or
-//! writes docs/tools.md: `cargo run -p moldau-conformance --bin moldau-tools`.
+//! Runs the same commands of Kafka's tools against Apache Kafka, our broker and the proxy, and
+//! checks or writes docs/tools.md: `cargo run -p moldau-conformance --bin moldau-tools`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use moldau_conformance::command_line;
 use moldau_conformance::moldau::find_binary;
 use moldau_conformance::peers::Peers;
 
-/// The same commands to Apache Kafka and to our broker.
+/// The same commands to Apache Kafka, to our broker and through the proxy.
 #[derive(Parser)]
 struct Arguments {
     /// The moldau binary; else the release or debug build beside this program.

@@ -8,7 +8,8 @@ use super::script::Command;
 const HEAD: &str = "# Kafka's command-line tools
 
 The tools of Apache Kafka 4.4.0 for one broker, with their usual arguments. A test runs the same
-commands against Apache Kafka and against Moldau and compares exit codes and every line printed.
+commands against Apache Kafka, against the broker, and against the broker through the proxy. It
+compares exit codes and every line printed: the broker with Apache Kafka, the proxy with the broker.
 Addresses, directories, generated ids, times, and the figures of the performance tools are masked.
 Some tools print rows in no fixed order; these are sorted first.
 
@@ -16,34 +17,44 @@ Some tools print rows in no fixed order; these are sorted first.
 `cargo xtask test` fails if an output differs in a way that is not listed here, or if a listed
 difference no longer exists.
 
-| tool | commands | same | differences |
-|---|---|---|---|
+| tool | commands | same | differences of the broker | differences of the proxy |
+|---|---|---|---|---|
 ";
 
 #[derive(Default)]
 struct Row {
     commands: usize,
     same: usize,
-    reasons: Vec<&'static str>,
+    broker: Vec<&'static str>,
+    proxy: Vec<&'static str>,
 }
 
+type Reasons = [Vec<&'static str>];
+
 /// The page.
-pub(super) fn page(commands: &[Command], reasons: &[Vec<&'static str>]) -> String {
+pub(super) fn page(commands: &[Command], broker: &Reasons, proxy: &Reasons) -> String {
     let mut rows = BTreeMap::<&str, Row>::new();
-    for (command, reasons) in commands.iter().zip(reasons) {
+    for ((command, broker), proxy) in commands.iter().zip(broker).zip(proxy) {
         let row = rows.entry(command.tool()).or_default();
         row.commands += 1;
-        row.same += usize::from(reasons.is_empty());
-        for reason in reasons {
-            if !row.reasons.contains(reason) {
-                row.reasons.push(reason);
-            }
-        }
+        row.same += usize::from(broker.is_empty() && proxy.is_empty());
+        add(&mut row.broker, broker);
+        add(&mut row.proxy, proxy);
     }
     let mut page = HEAD.to_owned();
-    for (tool, Row { commands, same, reasons }) in &rows {
+    for (tool, Row { commands, same, broker, proxy }) in &rows {
+        let (broker, proxy) = (broker.join("<br>"), proxy.join("<br>"));
         // Writing to a string cannot fail.
-        let _ = writeln!(page, "| {tool} | {commands} | {same} | {} |", reasons.join("<br>"));
+        let _ = writeln!(page, "| {tool} | {commands} | {same} | {broker} | {proxy} |");
     }
     page
+}
+
+/// Adds the reasons that are not there yet.
+fn add(all: &mut Vec<&'static str>, more: &[&'static str]) {
+    for reason in more {
+        if !all.contains(reason) {
+            all.push(reason);
+        }
+    }
 }

@@ -4,6 +4,9 @@ use std::path::Path;
 
 use super::script::Command;
 
+/// Ports that the system chooses, and any journal of ours, are above; nothing else is.
+const POSITION_DIGITS_MIN: usize = 5;
+
 /// Where a command ran.
 pub(super) struct Place<'a> {
     pub(super) bootstrap: &'a str,
@@ -16,8 +19,8 @@ pub(super) struct Place<'a> {
 /// The lines of an output to compare: masked, spaces as one, without the frames of stack traces.
 pub(super) fn lines(command: &Command, place: &Place<'_>, output: &str) -> Vec<String> {
     let output = output.replace(&place.files.display().to_string(), "FILES");
-    let output = output.replace(place.bootstrap, "BROKER");
-    let port = place.bootstrap.rsplit(':').next().unwrap_or_default();
+    let (host, port) = place.bootstrap.rsplit_once(':').unwrap_or((place.bootstrap, ""));
+    let output = without_addresses(&output, host);
     let directory = place.directory.display().to_string();
     let is_frame = |line: &&str| {
         let line = line.trim_start();
@@ -30,7 +33,7 @@ pub(super) fn lines(command: &Command, place: &Place<'_>, output: &str) -> Vec<S
             let words = line.split_whitespace().map(|word| {
                 without_directory(word, &directory)
                     .split_inclusive(is_delimiter)
-                    .map(|part| masked(part, port, command.is_measured))
+                    .map(|part| masked(part, port, command))
                     .collect::<String>()
             });
             words.collect::<Vec<_>>().join(" ")
@@ -40,6 +43,20 @@ pub(super) fn lines(command: &Command, place: &Place<'_>, output: &str) -> Vec<S
         lines.sort_unstable();
     }
     lines
+}
+
+/// A proxy has one port to connect to and others for its brokers.
+fn without_addresses(text: &str, host: &str) -> String {
+    let start = format!("{host}:");
+    let mut parts = text.split(&start);
+    let mut masked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        masked.push_str(if rest.len() < part.len() { "BROKER" } else { host });
+        masked.push_str(if rest.len() < part.len() { "" } else { ":" });
+        masked.push_str(rest);
+    }
+    masked
 }
 
 /// The directory of a broker's data has another name in each.
@@ -54,20 +71,22 @@ fn is_delimiter(letter: char) -> bool {
 }
 
 /// A part of a word, with the delimiter behind it.
-fn masked(part: &str, port: &str, is_measured: bool) -> String {
+fn masked(part: &str, port: &str, command: &Command) -> String {
     let word = part.trim_end_matches(is_delimiter);
     let end = &part[word.len()..];
     let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let bare = word.trim_end_matches('.');
     let mask = if is_number && word.len() == 13 {
         "TIME"
+    } else if command.has_positions && is_number && word.len() >= POSITION_DIGITS_MIN {
+        "POSITION"
     } else if is_number && word == port {
         "PORT"
     } else if is_id(bare) {
         "ID"
     } else if let Some(before) = before_uuid(bare) {
         return format!("{before}UUID{end}");
-    } else if is_measured && word.bytes().any(|byte| byte.is_ascii_digit()) {
+    } else if command.is_measured && word.bytes().any(|byte| byte.is_ascii_digit()) {
         "NUMBER"
     } else {
         return part.to_owned();
@@ -110,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_differs_from_run_to_run_is_masked() {
-        let output = "a   127.0.0.1:9000 /t/files/x \"/t/data\",1\n\tat a.b(C.java)\n\
+        let output = "a   127.0.0.1:9001 /t/files/x \"/t/data\",1\n\tat a.b(C.java)\n\
                       CreateTime:1700000000000\tTopicId: 5bVuT0fATBCs_rE0qkCtEg\n\
                       m-0b2a8e1c-54f6-4f83-9f6c-0c1f8c8c1d11 9000 0.5";
         let shown =
@@ -122,5 +141,6 @@ mod tests {
     fn numbers_are_masked_and_lines_sorted_only_where_the_script_says_so() {
         assert_eq!(normal("kafka-topics", "b 2\na 1"), ["b 2", "a 1"]);
         assert_eq!(normal("~# kafka-topics", "b 2\na 1.5"), ["a NUMBER", "b NUMBER"]);
+        assert_eq!(normal("@ kafka-topics", "b 9000 19001"), ["b PORT POSITION"]);
     }
 }

@@ -5,6 +5,7 @@
 //! | `kafka-topics --list` | a command; without `{bootstrap}`, `--bootstrap-server` comes first |
 //! | `~ kafka-groups --list` | its lines come in no fixed order |
 //! | `# kafka-producer-perf-test ...` | its numbers are measured |
+//! | `@ kafka-cluster list-endpoints` | its long numbers are ports, or the end of a journal |
 //! | `kafka-console-producer ... << a\nb\n` | with standard input |
 //! | `file NAME << text` | a file in `{files}` |
 //! | `-- text` | a comment |
@@ -60,6 +61,8 @@ pub(super) struct Command {
     pub(super) is_unordered: bool,
     /// Whether its numbers are measured.
     pub(super) is_measured: bool,
+    /// Whether its long numbers are ports, or the end of a journal.
+    pub(super) has_positions: bool,
     class: &'static str,
     input: String,
 }
@@ -68,7 +71,7 @@ impl Command {
     /// Reads a line that is a command.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let (marks, rest) = match text.split_once(' ') {
-            Some((marks, rest)) if marks.chars().all(|mark| "~#".contains(mark)) => (marks, rest),
+            Some((marks, rest)) if marks.chars().all(|mark| "~#@".contains(mark)) => (marks, rest),
             _ => ("", text),
         };
         let (line, input) = rest.split_once(" << ").unwrap_or((rest, ""));
@@ -79,6 +82,7 @@ impl Command {
             line: line.to_owned(),
             is_unordered: marks.contains('~'),
             is_measured: marks.contains('#'),
+            has_positions: marks.contains('@'),
             class,
             input: unescaped(input),
         })
