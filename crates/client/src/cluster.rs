@@ -215,13 +215,9 @@ impl Cluster {
     pub async fn load_topics<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<()> {
         let known = self.metadata();
         let unknown = names.into_iter().filter(|name| !known.topics.contains_key(*name));
-        let has_new = {
-            let mut topics = lock(&self.inner.topics);
-            let before = topics.len();
-            topics.extend(unknown.map(Into::into));
-            topics.len() > before
-        };
-        if has_new {
+        let unknown: Vec<Arc<str>> = unknown.map(Into::into).collect();
+        if !unknown.is_empty() {
+            lock(&self.inner.topics).extend(unknown);
             self.refresh_from(known.generation).await?;
         }
         Ok(())

@@ -225,6 +225,13 @@ impl Error {
         }
     }
 
+    /// True if a broker does not believe this client, or this client no broker: nothing but an
+    /// operator helps.
+    #[must_use]
+    pub fn is_unauthenticated(&self) -> bool {
+        matches!(self, Self::Tls { .. } | Self::Authentication { .. })
+    }
+
     /// True if the group goes on without the member. It joins again by itself, and the new owners
     /// of its partitions read on from the last commit.
     #[must_use]
@@ -241,6 +248,13 @@ impl Error {
             ),
             _ => false,
         }
+    }
+
+    /// True if another member of the group has the same static id (KIP-345).
+    #[must_use]
+    pub fn is_static_id_taken(&self) -> bool {
+        let code = self.code();
+        matches!(code, Some(ErrorCode::FencedInstanceId | ErrorCode::UnreleasedInstanceId))
     }
 
     /// True if another producer has the transactional id, or the coordinator has ended a

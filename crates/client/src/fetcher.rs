@@ -286,11 +286,18 @@ impl Fetcher {
         self.shared.changed();
     }
 
+    /// Whether a partition is being read: it was assigned, and no error has ended that.
+    #[must_use]
+    pub fn is_assigned(&self, partition: &TopicPartition) -> bool {
+        self.shared.lock().is_assigned(partition)
+    }
+
     /// The next batches of any partition. Cancelling the future loses nothing.
     ///
     /// # Errors
-    /// A partition cannot be read any further: it is no longer assigned then. Whatever may pass
-    /// is tried again without an error here.
+    /// A partition cannot be read any further: it is no longer assigned then. Or
+    /// [`Error::is_unauthenticated`]: a broker cannot be read from, which comes again for as long
+    /// as that is so. Whatever may pass is tried again without an error here.
     pub async fn next(&mut self) -> Result<Fetched> {
         poll_fn(|context| self.poll_next(context)).await
     }

@@ -15,7 +15,8 @@
 //! |---|---|
 //! | `server` | connections, and the thread that serves them |
 //! | `site` | which request is answered by what, and who may ask |
-//! | `watch` | what is sampled every few seconds |
+//! | `sampling` | what is asked every few seconds |
+//! | `watch` | what was answered |
 //! | `health` | whether the app lives, and is ready: no I/O |
 //! | `metrics` | the figures as OpenMetrics |
 //! | `letters` | dead letters: read, filtered, replayed |
@@ -23,6 +24,7 @@
 mod health;
 mod letters;
 mod metrics;
+mod sampling;
 mod server;
 mod site;
 mod watch;
@@ -92,6 +94,10 @@ pub(crate) struct Subject {
     pub(crate) cluster: ClusterOptions,
     /// How long the member may take to join.
     pub(crate) rebalance_timeout: Duration,
+    /// Whether it reads partitions of its own, without a member.
+    pub(crate) is_direct: bool,
+    /// Topics that it names.
+    pub(crate) topics: Vec<Arc<str>>,
     pub(crate) routes: Arc<[RouteName]>,
     pub(crate) inquiry: Inquiry,
     pub(crate) asyncapi: serde_json::Value,

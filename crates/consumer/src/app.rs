@@ -1,5 +1,6 @@
 //! The app: which topics are read, as which group, and what handles their records.
 
+mod port;
 mod shared;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use moldau_client::{
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::admin::{Admin, Port, Subject};
+use crate::admin::Admin;
 use crate::asyncapi::{self, Described};
 use crate::background::{Background, Tasks};
 use crate::claims::Claims;
@@ -407,7 +408,8 @@ impl App {
     /// # Errors
     /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`],
     /// [`Error::AssignedAndSubscribed`], [`Error::NoSegment`]; [`Error::Client`] if a pattern is
-    /// none, the cluster cannot be reached, or refuses the member for good; [`Error::Admin`];
+    /// none, the cluster cannot be reached, does not authenticate the app, or refuses the member
+    /// for good; [`Error::StaticMember`]; [`Error::Admin`];
     /// [`Error::Background`] if a part of the app that runs beside the handlers fails.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         // Callers join and select on this future, which should not be large.
@@ -430,6 +432,7 @@ impl App {
         let access =
             Access { bootstrap: self.bootstrap.clone(), options: self.options.cluster.clone() };
         let cluster = Cluster::connect(&access.bootstrap, access.options.clone()).await?;
+        self.tell_missing(&cluster).await;
         let services = self.services(&cluster);
         let (left, links) = member::start(group, count)?;
         let (routes, start) = (Arc::new(self.routes), Instant::now());
@@ -515,26 +518,6 @@ impl App {
             (0..count).map(|_| mpsc::channel(QUESTIONS_MAX)).unzip();
         self.shards.send_replace(senders);
         questions
-    }
-
-    /// Listens at the admin port.
-    pub(crate) fn start_admin(&mut self, group: &str) -> Result<()> {
-        let Some(admin) = self.admin.take() else { return Ok(()) };
-        let port = Port::bind(admin)?;
-        let address = port.address;
-        tracing::info!(%address, "admin port");
-        let subject = Subject {
-            group: group.to_owned(),
-            bootstrap: self.bootstrap.clone(),
-            cluster: self.options.cluster.clone(),
-            rebalance_timeout: self.options.membership.rebalance_timeout,
-            routes: self.control().routes,
-            inquiry: self.inquiry.clone(),
-            asyncapi: self.asyncapi(),
-        };
-        self.background.push(port.background(subject));
-        self.inquiry.board.admin.send_replace(Some(address));
-        Ok(())
     }
 }
 

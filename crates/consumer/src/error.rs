@@ -59,6 +59,20 @@ pub enum Error {
         count: u32,
     },
 
+    // Another process is to blame, or who configured it.
+    /// Another process is the static member of this id (`group.instance.id`). In classic groups the
+    /// one that joins later goes on, and this is `FENCED_INSTANCE_ID`; in groups of the consumer
+    /// protocol the earlier one does, and this is `UNRELEASED_INSTANCE_ID`.
+    #[error("static member {instance_id} of group {group}: another process has the id: {source}")]
+    StaticMember {
+        /// The group.
+        group: String,
+        /// The id.
+        instance_id: String,
+        /// The coordinator's words.
+        source: moldau_client::Error,
+    },
+
     // A part of the app is to blame.
     /// A task that runs beside the handlers failed or panicked.
     #[error("{name}: {source}")]

@@ -3,7 +3,10 @@
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
+
+use futures_util::FutureExt;
 
 use crate::scheduler::PostponedBy;
 
@@ -176,6 +179,14 @@ impl fmt::Display for Failure {
 }
 
 impl StdError for Failure {}
+
+/// What comes of `call`, whose panic is a failure.
+pub(crate) async fn caught(
+    call: impl Future<Output = Result<(), Failure>> + Send,
+) -> Result<(), Failure> {
+    let called = AssertUnwindSafe(call).catch_unwind().await;
+    called.unwrap_or_else(|panic| Err(Cause::Panicked(panic_message(&*panic)).into()))
+}
 
 /// The message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {

@@ -19,14 +19,11 @@
 //! ```
 
 use std::marker::PhantomData;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
-
 use crate::context::{Context, Services};
-use crate::failure::{BoxError, Cause, Failure, panic_message};
+use crate::failure::{BoxError, Cause, Failure, caught};
 use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Outputs;
 use crate::scheduler;
@@ -240,8 +237,7 @@ async fn invoke_caught<W, Args>(
     work: W,
     context: Context<'_>,
 ) -> Result<(), Failure> {
-    let called = AssertUnwindSafe(function.invoke(work, context)).catch_unwind().await;
-    called.unwrap_or_else(|panic| Err(Cause::Panicked(panic_message(&*panic)).into()))
+    caught(function.invoke(work, context)).await
 }
 
 /// A function that is called with what it takes of a `W`, outside of any route. Panics are caught.

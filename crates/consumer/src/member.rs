@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use moldau_client::{
-    Cluster, ClusterOptions, CommittedOffset, Membership, MembershipEvent, MembershipOptions,
-    ProducerOptions, TopicPartition,
+    Cluster, ClusterOptions, CommittedOffset, Error as ClientError, Membership, MembershipEvent,
+    MembershipOptions, ProducerOptions, TopicPartition,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -110,6 +110,19 @@ pub(crate) struct Group {
     pub(crate) board: Arc<Board>,
 }
 
+impl Group {
+    /// Why the membership is over.
+    fn ended(&self, error: ClientError) -> Error {
+        match (&self.name, &self.options.instance_id) {
+            (Some(group), Some(instance_id)) if error.is_static_id_taken() => {
+                let (group, instance_id) = (group.clone(), instance_id.clone());
+                Error::StaticMember { group, instance_id, source: error }
+            }
+            _ => error.into(),
+        }
+    }
+}
+
 /// Starts the thread, which joins the group. Returns how the membership ends, and a link for each
 /// of `count` shards.
 pub(crate) fn start(
@@ -159,7 +172,8 @@ async fn serve(
             Holder::Direct { cluster: cluster.clone(), group, partitions }
         }
         (None, Some(name)) => {
-            let joined = Membership::join(&cluster, name, group.options.clone()).await?;
+            let joined = Membership::join(&cluster, name, group.options.clone()).await;
+            let joined = joined.map_err(|error| group.ended(error))?;
             group.board.set_member(joined.watch());
             Holder::Member(joined)
         }
@@ -178,7 +192,10 @@ async fn serve(
     while !serving.is_to_leave() {
         let due = serving.next_due();
         tokio::select! {
-            event = serving.holder.next() => serving.take_event(event?).await?,
+            event = serving.holder.next() => {
+                let event = event.map_err(|error| group.ended(error))?;
+                serving.take_event(event).await?;
+            }
             command = commands.recv() => match command {
                 // The app is gone; the group notices after the session timeout.
                 None => return Ok(()),

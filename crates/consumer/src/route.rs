@@ -14,7 +14,7 @@ use tokio_util::sync::ReusableBoxFuture;
 use crate::asyncapi::PayloadSchema;
 use crate::chunk::Chunk;
 use crate::context::{Context, Services};
-use crate::failure::{Cause, Failure, Postponed};
+use crate::failure::{Cause, Failure, Postponed, caught};
 use crate::figures::RouteFigures;
 use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
 use crate::layer::{Layer, Layered, UNSETTLED, attempts_before};
@@ -321,7 +321,7 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
                     let context = context.returning(chunk.partition, returned.as_ref());
                     let message = Message::new(Arc::clone(chunk), index);
                     let context = context.after(attempts_before(message.view()));
-                    let call = pin!(handler.call(message, context));
+                    let call = pin!(caught(async { handler.call(message, context).await }));
                     if let Err(failure) = figures.measure(number, 1, call).await {
                         let message = Message::new(Arc::clone(chunk), index);
                         return rest_after(&failure, 1, Some(message.view()), context);
@@ -372,7 +372,7 @@ impl<H: Handler<Batch>> Run for ByBatch<H> {
                 let returned = lane.as_ref().map(|_| Buffer::default());
                 let source = batch.iter().next().map_or(0, MessageRef::partition);
                 let context = context.returning(source, returned.as_ref());
-                let call = pin!(handler.call(batch.clone(), context));
+                let call = pin!(caught(async { handler.call(batch.clone(), context).await }));
                 match figures.measure(figures.number(1), records, call).await {
                     Ok(()) => {
                         settle(&slice, records, lane.as_ref().zip(returned.as_ref()));
@@ -394,10 +394,10 @@ fn settle(slice: &Slice<Chunk>, done: usize, returned: Option<(&Lane, &Buffer)>)
     }
 }
 
-/// A panic outside of the handler, in a layer, counts as a failure of the next record.
+/// A panic outside of handlers and layers does not end the shard: the next record is tried again.
 async fn supervised(run: impl Future<Output = Rest>, context: Context<'_>) -> Rest {
     AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!("a layer panicked");
+        tracing::error!("the handling of a record panicked");
         let at = UNSETTLED.next_at(context);
         Rest::Postponed { records: 1, at, by: PostponedBy::Failure }
     })

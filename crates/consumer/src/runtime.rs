@@ -6,11 +6,13 @@
 //! | `reading` | one assigned partition, and the records on their way into its queue |
 //! | `answer` | figures for those who ask |
 //! | `drain` | partitions that are given back |
+//! | `fetching` | records that come, and partitions that cannot be read |
 //! | `settled` | what is handled and to be committed |
 //! | `tuning` | the number of workers, which may follow the load |
 
 mod answer;
 mod drain;
+mod fetching;
 mod reading;
 mod settled;
 mod tuning;
@@ -24,12 +26,11 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use moldau_client::{
-    Cluster, CommittedOffset, Error as ClientError, Fetched, Fetcher, FetcherOptions, Reset, Start,
-    TopicPartition,
+    Cluster, CommittedOffset, Fetcher, FetcherOptions, Reset, Start, TopicPartition,
 };
 use moldau_records::Decompressor;
 use tokio::sync::{mpsc, watch};
-use tokio::task::coop;
+use tokio::task::{JoinHandle, coop};
 use tokio::time::{Instant as TokioInstant, Interval, MissedTickBehavior};
 
 use crate::background::{Lifecycle, Stage as AppStage};
@@ -157,6 +158,8 @@ pub(crate) struct Runtime {
     drains: Vec<Drain>,
     /// Partitions that the fetcher is to start again, and when.
     restarts: Vec<(Duration, PartitionId)>,
+    /// Asks for metadata of topics that are not known.
+    lookup: Option<JoinHandle<()>>,
     jobs: FuturesUnordered<Job>,
     /// Where the handling of the next slice is put.
     spare: Running,
@@ -205,6 +208,7 @@ impl Runtime {
             by_name: HashMap::new(),
             drains: Vec::new(),
             restarts: Vec::new(),
+            lookup: None,
             jobs: FuturesUnordered::new(),
             spare: Running::new(std::future::ready(Rest::Untried)),
             held_bytes: 0,
@@ -238,7 +242,7 @@ impl Runtime {
                     Some(event) => self.take_event(event).await,
                     None => return Err(Error::MemberGone),
                 },
-                fetched = self.fetcher.next() => self.take_fetched(fetched),
+                fetched = self.fetcher.next() => self.take_fetched(fetched).await?,
                 Some((ticket, rest)) = self.jobs.next() => {
                     self.finish(ticket, rest);
                     while let Some(Some((ticket, rest))) = self.jobs.next().now_or_never() {
@@ -376,95 +380,6 @@ impl Runtime {
         }
     }
 
-    /// Where a partition is read that the group has committed nothing of.
-    fn first_start(&self) -> Start {
-        match self.reset {
-            Reset::Latest => Start::Latest,
-            Reset::Earliest | Reset::Fail => Start::Earliest,
-        }
-    }
-
-    async fn read_from(&mut self, id: PartitionId, start: Start) {
-        let Some(reading) = self.readings.get_mut(&id) else { return };
-        reading.starts(start);
-        let TopicPartition { topic, partition } = &reading.name;
-        if let Err(error) = self.fetcher.assign(topic, *partition, start).await {
-            tracing::warn!(%topic, partition, %error, "cannot be read; tried again");
-            reading.restart_at = Some(start);
-            let at = self.services.clock.now() + DAMAGE_PAUSE;
-            self.restarts.push((at, id));
-        }
-    }
-
-    fn take_fetched(&mut self, fetched: moldau_client::Result<Fetched>) {
-        let fetched = match fetched {
-            Ok(fetched) => fetched,
-            Err(error) => return self.take_fetch_error(&error),
-        };
-        let Some(id) = self.by_name.get(&fetched.topic_partition()).copied() else { return };
-        let Some(reading) = self.readings.get_mut(&id) else { return };
-        reading.end = Some(fetched.high_watermark);
-        reading.begun_at.get_or_insert(fetched.position);
-        let mut read = Chunk::read(fetched, &mut self.decompressor, &self.chunks);
-        if let Some(segment) = self.segment {
-            read.retain(|offset, key| segment.holds(offset, key));
-        }
-        if let Some(error) = &read.damage {
-            let TopicPartition { topic, partition } = &reading.name;
-            tracing::error!(%topic, partition, offset = read.next, %error, "damaged records");
-            // What lies behind it must not be read first: it would be passed over.
-            self.fetcher.unassign(&reading.name);
-            reading.restart_at = Some(Start::Offset(read.next));
-            self.restarts.push((self.services.clock.now() + DAMAGE_PAUSE, id));
-        }
-        self.held_bytes += read.bytes;
-        reading.take(read);
-        self.fill(id);
-        if self.held_bytes > self.held_bytes_max
-            && let Some(reading) = self.readings.get_mut(&id)
-        {
-            self.held_bytes -= reading.held_bytes();
-            reading.give_back(&self.fetcher);
-        }
-    }
-
-    /// Moves records of a partition into its queue.
-    fn fill(&mut self, id: PartitionId) {
-        let Some(reading) = self.readings.get_mut(&id) else { return };
-        let before = reading.held_bytes();
-        let start = reading.fill(id, &mut self.scheduler, &self.fetcher);
-        self.held_bytes -= before - reading.held_bytes();
-        if let Some(start) = start {
-            reading.restart_at = Some(start);
-            self.restarts.push((self.services.clock.now(), id));
-        }
-    }
-
-    /// The fetcher has stopped reading a partition.
-    fn take_fetch_error(&mut self, error: &ClientError) {
-        tracing::error!(%error, "a partition cannot be fetched");
-        let ClientError::UnreadableBatch { topic, partition, offset, .. } = error else { return };
-        let name = TopicPartition { topic: topic.clone(), partition: *partition };
-        if let Some(id) = self.by_name.get(&name)
-            && let Some(reading) = self.readings.get_mut(id)
-        {
-            reading.restart_at = Some(Start::Offset(*offset));
-            self.restarts.push((self.services.clock.now() + DAMAGE_PAUSE, *id));
-        }
-    }
-
-    /// Starts to fetch partitions again.
-    async fn restart(&mut self) {
-        let now = self.services.clock.now();
-        let due: Vec<_> = self.restarts.extract_if(.., |(at, _)| *at <= now).collect();
-        for (_, id) in due {
-            let start = self.readings.get_mut(&id).and_then(|reading| reading.restart_at.take());
-            if let Some(start) = start {
-                self.read_from(id, start).await;
-            }
-        }
-    }
-
     /// Drops the handlers of a partition.
     fn cancel(&mut self, id: PartitionId) {
         for job in std::mem::take(&mut self.jobs) {
@@ -504,6 +419,3 @@ const BURST_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// Shortest time between commits: each is a request.
 const COMMIT_INTERVAL_MIN: Duration = Duration::from_millis(1);
-
-/// Pause before records that could not be read are read again.
-const DAMAGE_PAUSE: Duration = Duration::from_secs(1);

@@ -102,6 +102,8 @@ pub struct PartitionStatus {
     pub delayed: usize,
     /// Why it is not read on, or not handled.
     pub paused: Option<Pause>,
+    /// The same in words, where something is wrong.
+    pub trouble: Option<String>,
     /// Records that are done, since the app has the partition.
     pub handled: u64,
 }

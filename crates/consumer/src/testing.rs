@@ -49,13 +49,14 @@ use std::time::Duration;
 
 use moldau_broker::{
     Advertised, Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow,
-    TelemetrySettings, TopicDefaults, TransactionSettings, Unpacking,
+    SaslListener, TelemetrySettings, TopicDefaults, TransactionSettings, Unpacking,
 };
 use moldau_client::{
     Admin, Cluster, ClusterOptions, Delivery, Fetcher, FetcherOptions, GroupProtocol,
     MembershipOptions, OffsetSpec, Producer, ProducerOptions, Record, Start, TopicPartition,
     TopicSpec, partition_for_key,
 };
+use moldau_net::sasl::Mechanism;
 use moldau_records::Decompressor;
 use rustix::fs::statvfs;
 use tempfile::TempDir;
@@ -102,6 +103,40 @@ impl TestBroker {
             config.tail_cache_bytes = Some(config.memory_bytes / 2);
             config.journal_file_bytes = 64 << 20;
         })
+    }
+
+    /// Starts a broker with one more listener, at [`sasl_address`](Self::sasl_address), where
+    /// clients authenticate by SCRAM-SHA-256, and again within each `reauthentication`
+    /// (`connections.max.reauth.ms`). Users are added with AlterUserScramCredentials.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn with_sasl(reauthentication: Duration) -> Self {
+        Self::start_in(directory(), |config| {
+            let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let mut listener = ListenerConfig::plain(any_port, None);
+            listener.name = "SASL".to_owned();
+            listener.sasl = Some(SaslListener {
+                mechanisms: vec![Mechanism::ScramSha256],
+                users: Arc::default(),
+                tokens: None,
+                max_reauthentication: Some(reauthentication),
+            });
+            config.listeners.insert(SASL_LISTENER, listener);
+        })
+    }
+
+    /// Where clients of [`with_sasl`](Self::with_sasl) connect that authenticate: `host:port`.
+    ///
+    /// # Panics
+    /// The broker was started otherwise.
+    #[must_use]
+    pub fn sasl_address(&self) -> String {
+        let addresses = self.broker.addresses();
+        let has_sasl = addresses.len() > listeners(self.broker.address()).len();
+        let address = addresses.get(SASL_LISTENER).filter(|_| has_sasl);
+        address.expect("the broker has a listener with SASL").to_string()
     }
 
     fn start_in(dir: TempDir, change: impl FnOnce(&mut Config)) -> Self {
@@ -359,6 +394,9 @@ fn listeners(relay: SocketAddr) -> Vec<ListenerConfig> {
     faults.name = "FAULTS".to_owned();
     vec![ListenerConfig::plain(any_port, None), faults]
 }
+
+/// Place of the listener with SASL: the last one is that for faults.
+const SASL_LISTENER: usize = 1;
 
 /// A test that waits for a rebalance waits for a heartbeat.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(20);

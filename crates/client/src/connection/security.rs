@@ -41,7 +41,7 @@ pub(super) async fn secure(
         None => None,
         Some(sasl) => {
             let authenticated = sasl.authenticate(&mut stream, &options.client_id).await;
-            authenticated.map_err(|error| sasl_error(error, name))?
+            authenticated.map_err(|error| sasl_error(error, name, sasl))?
         }
     };
     Ok((stream, lifetime))
@@ -57,17 +57,20 @@ pub(super) fn tls_error(error: TlsError, address: &Arc<str>) -> Error {
     }
 }
 
-fn sasl_error(error: SaslError, address: &Arc<str>) -> Error {
-    match error {
+/// What is wrong with an authentication that failed with `error`, and whose it was.
+fn sasl_error(error: SaslError, address: &Arc<str>, sasl: &SaslClient) -> Error {
+    let words = match error {
         // A server that refuses our certificate under TLS 1.3 says so with the first read.
-        SaslError::Io(source) => tls_error(source.into(), address),
-        SaslError::Refused { message, .. } => {
-            Error::Authentication { address: address.clone(), reason: message.into() }
-        }
-        refused => {
-            Error::Authentication { address: address.clone(), reason: refused.to_string().into() }
-        }
-    }
+        SaslError::Io(source) => return tls_error(source.into(), address),
+        SaslError::Refused { message, .. } => message,
+        refused => refused.to_string(),
+    };
+    let mechanism = sasl.mechanism().name();
+    let reason = match sasl.user() {
+        Some(user) => format!("user {user} by {mechanism}: {words}"),
+        None => format!("{mechanism}: {words}"),
+    };
+    Error::Authentication { address: address.clone(), reason: reason.into() }
 }
 
 /// Starts the task that authenticates again before `lifetime` is over, and so on.
@@ -109,7 +112,7 @@ async fn repeat(
 }
 
 async fn authenticate_again(shared: &Shared, sasl: &SaslClient) -> Result<Option<Duration>> {
-    let failed = |error| sasl_error(error, &shared.address);
+    let failed = |error| sasl_error(error, &shared.address, sasl);
     let mut exchange = sasl.begin().await.map_err(failed)?;
     let version = SaslExchange::HANDSHAKE_VERSION;
     let response = call(shared, &exchange.handshake(), version).await?;

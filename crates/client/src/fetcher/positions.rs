@@ -1,6 +1,7 @@
 //! Assigned partitions, their positions, and what follows from an answer: no I/O.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Fetched, Start};
@@ -123,6 +124,10 @@ impl Positions {
         }
     }
 
+    pub(super) fn is_assigned(&self, name: &TopicPartition) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// Whether `fetched` is of a partition that has been read without a break since.
     pub(super) fn is_valid(&self, fetched: &Fetched) -> bool {
         let key = self.by_name.get(&fetched.topic_partition());
@@ -130,7 +135,9 @@ impl Positions {
         assigned.is_some_and(|assigned| assigned.generation == fetched.generation)
     }
 
-    /// Takes leaders and ids from the metadata; true if a partition has another leader.
+    /// Takes leaders and ids from the metadata; true if a partition has another leader. A topic
+    /// with another id was deleted and created again (KIP-516): its records are others, and are
+    /// read from the first on.
     pub(super) fn follow_metadata(&mut self, metadata: &Metadata) -> bool {
         let keys: Vec<Key> = if metadata.generation == self.metadata_generation {
             self.leaderless.iter().copied().collect()
@@ -138,7 +145,7 @@ impl Positions {
             self.assigned.keys().copied().collect()
         };
         self.metadata_generation = metadata.generation;
-        let mut has_changed = false;
+        let (mut has_changed, mut created_again) = (false, Vec::new());
         for key in keys {
             let Some(assigned) = self.assigned.get_mut(&key) else { continue };
             let leader = metadata.leader(&assigned.topic.name, assigned.partition);
@@ -146,6 +153,11 @@ impl Positions {
             let id = topic.map_or(assigned.topic.id, |topic| topic.topic.id);
             if (leader, id) == (assigned.leader, assigned.topic.id) {
                 continue;
+            }
+            if id != assigned.topic.id && !id.is_zero() && !assigned.topic.id.is_zero() {
+                let name = Arc::clone(&assigned.topic.name);
+                let topic = TopicRef { name, id };
+                created_again.push((topic, assigned.partition, assigned.paused));
             }
             has_changed |= leader != assigned.leader;
             for broker in [assigned.leader, leader].into_iter().flatten() {
@@ -157,7 +169,16 @@ impl Positions {
                 None => self.leaderless.insert(key),
             };
         }
-        has_changed
+        if created_again.is_empty() {
+            return has_changed;
+        }
+        for (topic, partition, is_paused) in created_again {
+            let name = TopicPartition { topic: Arc::clone(&topic.name), partition };
+            self.assign(topic, partition, Start::Earliest);
+            self.set_paused(&name, is_paused);
+        }
+        self.follow_metadata(metadata);
+        true
     }
 
     /// Brokers that lead assigned partitions, or did.

@@ -79,6 +79,7 @@ async fn sleep_until(at: Option<Instant>) {
 async fn refresh(shared: &Shared, seen: u64) {
     if let Err(error) = shared.cluster.refresh_from(seen).await {
         tracing::warn!(%error, "metadata could not be refreshed");
+        tell_if_final(shared, error).await;
     }
     shared.changed();
     // Leaders that are being elected do not appear faster by asking faster.
@@ -130,6 +131,14 @@ async fn give_up(shared: &Shared, key: u64, error: Error) {
     }
 }
 
+/// Tells the caller of what trying again does not help. It is tried again nevertheless, for a
+/// caller that waits for an operator.
+async fn tell_if_final(shared: &Shared, error: Error) {
+    if error.is_unauthenticated() && shared.fetched.send(Err(error)).await.is_err() {
+        tracing::debug!("a fetcher went away");
+    }
+}
+
 /// Fetches from one broker for as long as the fetcher lives.
 async fn fetch_from(shared: Arc<Shared>, node: i32) {
     let mut session = Session::default();
@@ -157,6 +166,7 @@ async fn fetch_from(shared: Arc<Shared>, node: i32) {
             tracing::debug!(node, %error, "fetch failed");
             session.failed();
             connection = None;
+            tell_if_final(&shared, error).await;
             let seen = shared.cluster.metadata().generation;
             refresh(&shared, seen).await;
         }

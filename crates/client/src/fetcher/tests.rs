@@ -150,18 +150,24 @@ fn partition_that_moves_is_left_by_its_old_leader_and_read_from_the_new_one() {
     assert_eq!(positions.changes(2).leave, [key]);
 }
 
+/// Its offsets mean nothing any more: records below the position would be passed over.
 #[test]
-fn topic_created_anew_is_read_by_its_new_id() {
+fn topic_created_anew_is_read_from_its_start_by_its_new_id() {
     let mut positions = Positions::default();
     positions.assign(topic(), 0, Start::Offset(5));
     positions.follow_metadata(&metadata(1));
-    read(&mut positions);
+    let old = read(&mut positions).remove(0);
     let mut anew = metadata(2);
     let id = Uuid::from_bytes([2; 16]);
     let known = anew.topics.get_mut("t").map(Arc::make_mut).unwrap();
     known.topic.id = id;
-    assert!(!positions.follow_metadata(&anew), "its leader is the same");
-    assert_eq!(read(&mut positions)[0].topic.id, id);
+    assert!(positions.follow_metadata(&anew));
+    let (key, partition, start) = positions.unknown().remove(0);
+    assert_eq!((partition, start), (TopicPartition::of("t", 0), Start::Earliest));
+    positions.resolve(key, 0);
+    let changes = positions.changes(1);
+    assert_eq!((changes.read[0].topic.id, changes.read[0].position), (id, 0));
+    assert_eq!(changes.leave, [old.key]);
 }
 
 #[test]

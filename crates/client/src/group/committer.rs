@@ -170,10 +170,11 @@ impl Shared {
         member: &GroupMetadata,
         offsets: &[&Offset],
     ) -> Result<HashMap<TopicPartition, i16>> {
-        let request = member.request(offsets.iter().map(|(it, offset)| (it, offset)));
+        let offsets = offsets.iter().map(|(partition, offset)| (partition, offset));
+        let (request, versions) = member.request(offsets);
         let connection = self.coordinator().await?;
-        let answer = connection.send_in(&request, offsets::COMMIT_VERSIONS).await?;
-        Ok(offsets::commit_codes(answer))
+        let answer = connection.send_in(&request, versions).await?;
+        Ok(offsets::commit_codes(&request, answer))
     }
 
     async fn coordinator(&self) -> Result<Connection> {
@@ -221,13 +222,14 @@ fn not_held(partition: &TopicPartition) -> Error {
 /// Whether the coordinator may take the offset of a partition a moment later: the member's epoch
 /// is about to change, or the coordinator moves.
 fn may_pass(error: &Error) -> bool {
-    error.is_retriable()
-        || matches!(
-            error.code(),
-            Some(
-                ErrorCode::RebalanceInProgress
-                    | ErrorCode::IllegalGeneration
-                    | ErrorCode::StaleMemberEpoch
-            )
-        )
+    match error.code() {
+        // The topic was deleted. The group takes its partitions away, for which it waits for us.
+        Some(ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId) => false,
+        Some(
+            ErrorCode::RebalanceInProgress
+            | ErrorCode::IllegalGeneration
+            | ErrorCode::StaleMemberEpoch,
+        ) => true,
+        _ => error.is_retriable(),
+    }
 }

@@ -170,6 +170,11 @@ impl ConsumerMember {
                 self.fenced(now);
                 Vec::new()
             }
+            // The group was deleted after the member's session had ended.
+            Some(ErrorCode::GroupIdNotFound) if self.member.epoch > 0 => {
+                self.fenced(now);
+                Vec::new()
+            }
             _ => self.failed(now, error),
         }
     }

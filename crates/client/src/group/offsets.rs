@@ -12,14 +12,17 @@ use moldau_protocol::messages::offset_fetch_request::{
 use moldau_protocol::messages::{
     OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
 };
-use moldau_protocol::{ErrorCode, VersionRange};
+use moldau_protocol::{ErrorCode, Uuid, VersionRange};
 
 use crate::cluster::{Cluster, CoordinatorOf};
 use crate::offsets::TopicPartition;
 use crate::{Error, Result};
 
-/// Versions that name topics; later ones need ids (KIP-848), which a topic may not have.
-pub(super) const COMMIT_VERSIONS: VersionRange = VersionRange::new(2, 9);
+/// Versions that name topics.
+const NAMING_VERSIONS: VersionRange = VersionRange::new(2, 9);
+
+/// The same, and those that give ids of topics instead (KIP-848).
+const COMMIT_VERSIONS: VersionRange = VersionRange::new(2, 10);
 
 /// Versions that ask for several groups (KIP-709) and name topics.
 const FETCH_VERSIONS: VersionRange = VersionRange::new(8, 9);
@@ -33,13 +36,16 @@ pub struct CommittedOffset {
     pub leader_epoch: i32,
     /// Text of the group's own. The broker limits its length (`offset.metadata.max.bytes`).
     pub metadata: String,
+    /// Id of the topic whose records were read, all zero if unknown. A topic that was created since
+    /// with the same name does not take the offset. Brokers do not give it back.
+    pub topic_id: Uuid,
 }
 
 impl CommittedOffset {
     /// The offset alone.
     #[must_use]
     pub fn at(offset: i64) -> Self {
-        Self { offset, leader_epoch: -1, metadata: String::new() }
+        Self { offset, leader_epoch: -1, metadata: String::new(), topic_id: Uuid::default() }
     }
 }
 
@@ -64,13 +70,15 @@ impl GroupMetadata {
         Self { group: group.into(), member_id: String::new(), epoch: -1, instance_id: None }
     }
 
+    /// The request that commits `offsets`, and the versions that it may have.
     pub(super) fn request<'o>(
         &self,
         offsets: impl Iterator<Item = (&'o TopicPartition, &'o CommittedOffset)>,
-    ) -> OffsetCommitRequest {
-        let mut topics: HashMap<&str, Vec<OffsetCommitRequestPartition>> = HashMap::new();
+    ) -> (OffsetCommitRequest, VersionRange) {
+        let mut topics: HashMap<(&str, Uuid), Vec<OffsetCommitRequestPartition>> = HashMap::new();
         for (partition, offset) in offsets {
-            topics.entry(&partition.topic).or_default().push(OffsetCommitRequestPartition {
+            let topic = (&*partition.topic, offset.topic_id);
+            topics.entry(topic).or_default().push(OffsetCommitRequestPartition {
                 partition_index: partition.partition,
                 committed_offset: offset.offset,
                 committed_leader_epoch: offset.leader_epoch,
@@ -78,27 +86,39 @@ impl GroupMetadata {
                 ..Default::default()
             });
         }
-        let topic = |(name, partitions): (&str, _)| OffsetCommitRequestTopic {
+        let have_ids = topics.keys().all(|(_, id)| !id.is_zero());
+        let topic = |((name, topic_id), partitions): ((&str, _), _)| OffsetCommitRequestTopic {
             name: name.to_owned(),
+            topic_id,
             partitions,
             ..Default::default()
         };
-        OffsetCommitRequest {
+        let request = OffsetCommitRequest {
             group_id: self.group.to_string(),
             generation_id_or_member_epoch: self.epoch,
             member_id: self.member_id.clone(),
             group_instance_id: self.instance_id.clone(),
             topics: topics.into_iter().map(topic).collect(),
             ..Default::default()
-        }
+        };
+        (request, if have_ids { COMMIT_VERSIONS } else { NAMING_VERSIONS })
     }
 }
 
-/// The error code of each partition in an answer.
-pub(super) fn commit_codes(answer: OffsetCommitResponse) -> HashMap<TopicPartition, i16> {
+/// The error code of each partition in the answer to `request`.
+pub(super) fn commit_codes(
+    request: &OffsetCommitRequest,
+    answer: OffsetCommitResponse,
+) -> HashMap<TopicPartition, i16> {
+    let asked = request.topics.iter().map(|topic| (topic.topic_id, topic.name.as_str()));
+    let names: HashMap<Uuid, &str> = asked.collect();
     let mut codes = HashMap::new();
     for topic in answer.topics {
-        let name: Arc<str> = topic.name.into();
+        let name = match topic.name.as_str() {
+            "" => names.get(&topic.topic_id).copied().unwrap_or_default(),
+            name => name,
+        };
+        let name: Arc<str> = name.into();
         for partition in topic.partitions {
             let key = TopicPartition { topic: name.clone(), partition: partition.partition_index };
             codes.insert(key, partition.error_code);
@@ -108,8 +128,9 @@ pub(super) fn commit_codes(answer: OffsetCommitResponse) -> HashMap<TopicPartiti
 }
 
 /// The first refusal in an answer.
-fn check_commit(group: &str, answer: OffsetCommitResponse) -> Result<()> {
-    for (TopicPartition { topic, partition }, code) in commit_codes(answer) {
+fn check_commit(request: &OffsetCommitRequest, answer: OffsetCommitResponse) -> Result<()> {
+    let group = &request.group_id;
+    for (TopicPartition { topic, partition }, code) in commit_codes(request, answer) {
         Error::check(code, &format!("commit of {topic}-{partition} by group {group}"), None)?;
     }
     Ok(())
@@ -177,6 +198,7 @@ async fn committed_once(
                     offset: partition.committed_offset,
                     leader_epoch: partition.committed_leader_epoch,
                     metadata: partition.metadata.unwrap_or_default(),
+                    topic_id: Uuid::default(),
                 };
                 offsets.insert(key, offset);
             }
@@ -241,14 +263,13 @@ impl Cluster {
         offsets: &[(TopicPartition, CommittedOffset)],
     ) -> Result<()> {
         let offsets = offsets.iter().map(|(partition, offset)| (partition, offset));
-        let request = GroupMetadata::outside(group).request(offsets);
+        let (request, versions) = GroupMetadata::outside(group).request(offsets);
         let code = |answer: &OffsetCommitResponse| {
             let mut parts = answer.topics.iter().flat_map(|topic| &topic.partitions);
             parts.next().map_or(0, |partition| partition.error_code)
         };
-        let answer = self
-            .ask_coordinator(CoordinatorOf::Group(group), &request, COMMIT_VERSIONS, code)
-            .await?;
-        check_commit(group, answer)
+        let answer =
+            self.ask_coordinator(CoordinatorOf::Group(group), &request, versions, code).await?;
+        check_commit(&request, answer)
     }
 }

@@ -1,5 +1,6 @@
 //! Whether an app lives, and whether it is ready. No I/O.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use moldau_client::{MemberStage, TopicPartition};
@@ -21,6 +22,10 @@ pub(super) struct Observed {
     pub(super) silent_for: Option<Duration>,
     /// The handler that has made no progress for longest.
     pub(super) stalled: Option<(TopicPartition, Duration)>,
+    /// A partition that is not read on or handled, and why.
+    pub(super) trouble: Option<(TopicPartition, String)>,
+    /// Topics that the app names and the cluster does not have.
+    pub(super) missing: Vec<Arc<str>>,
     /// Partitions that the app reads.
     pub(super) partitions: usize,
 }
@@ -72,12 +77,27 @@ pub(super) fn readiness(observed: &Observed, limits: Limits) -> Result<String, S
     match observed.stage {
         MemberStage::Joining => Err("The member has not joined the group yet.".to_owned()),
         MemberStage::Ended => Err("The member has left the group.".to_owned()),
-        MemberStage::Stable | MemberStage::Revoking => Ok(match observed.partitions {
-            0 => "The app is ready; the group has no partition for it.".to_owned(),
-            1 => "The app is ready and reads 1 partition.".to_owned(),
-            many => format!("The app is ready and reads {many} partitions."),
-        }),
+        MemberStage::Stable | MemberStage::Revoking => match &observed.trouble {
+            Some((TopicPartition { topic, partition }, why)) => {
+                Err(format!("The app does not go on in {topic}-{partition}: {why}."))
+            }
+            None => Ok(ready(observed)),
+        },
     }
+}
+
+fn ready(observed: &Observed) -> String {
+    let mut text = match observed.partitions {
+        0 => "The app is ready; the group has no partition for it.".to_owned(),
+        1 => "The app is ready and reads 1 partition.".to_owned(),
+        many => format!("The app is ready and reads {many} partitions."),
+    };
+    match observed.missing.as_slice() {
+        [] => {}
+        [topic] => text += &format!(" Topic {topic} does not exist."),
+        topics => text += &format!(" Topics {} do not exist.", topics.join(", ")),
+    }
+    text
 }
 
 fn seconds(time: Duration) -> String {
@@ -110,6 +130,8 @@ mod tests {
             heartbeat_interval: Duration::from_secs(3),
             silent_for: Some(Duration::from_millis(3)),
             stalled: Some((TopicPartition::of("orders", 7), Duration::from_secs(600))),
+            trouble: None,
+            missing: Vec::new(),
             partitions: 2,
         }
     }
@@ -119,6 +141,26 @@ mod tests {
         assert_eq!(liveness(&well(), LIMITS), Ok("The app is alive.".to_owned()));
         let ready = readiness(&well(), LIMITS).unwrap();
         assert_eq!(ready, "The app is ready and reads 2 partitions.");
+    }
+
+    #[test]
+    fn a_partition_that_does_not_go_on_ends_readiness_alone() {
+        let why = "the batch at offset 7 cannot be read".to_owned();
+        let trouble = Some((TopicPartition::of("orders", 7), why));
+        let observed = Observed { trouble, ..well() };
+        assert!(liveness(&observed, LIMITS).is_ok());
+        let why = readiness(&observed, LIMITS).unwrap_err();
+        assert_eq!(
+            why,
+            "The app does not go on in orders-7: the batch at offset 7 cannot be read."
+        );
+    }
+
+    #[test]
+    fn topics_that_do_not_exist_are_named() {
+        let missing = vec!["a".into(), "b".into()];
+        let ready = readiness(&Observed { partitions: 0, missing, ..well() }, LIMITS).unwrap();
+        assert!(ready.ends_with("no partition for it. Topics a, b do not exist."), "{ready}");
     }
 
     #[test]

@@ -22,12 +22,11 @@ use hyper::header::{
     X_FRAME_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
-use moldau_client::{Cluster, MemberState, OffsetSpec, ProducerOptions, TopicPartition};
+use moldau_client::{Cluster, MemberStage, MemberState, ProducerOptions, TopicPartition};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use tokio::time::MissedTickBehavior;
 
 use super::health::{Limits, liveness, readiness};
 use super::letters::{self, Before};
@@ -40,8 +39,8 @@ use crate::outbox::Outbox;
 
 /// What the admin port serves.
 pub(super) struct Site {
-    subject: Subject,
-    clock: Clock,
+    pub(super) subject: Subject,
+    pub(super) clock: Clock,
     lifecycle: Lifecycle,
     access: Access,
     /// What a POST must bring along.
@@ -74,7 +73,7 @@ struct Page {
 type Answer = Response<Full<Bytes>>;
 
 /// A part of the page that does not come.
-struct Refused(StatusCode, String);
+pub(super) struct Refused(StatusCode, String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,47 +125,6 @@ impl Site {
             outbox: OnceCell::new(),
             watch: Mutex::new(Watch::new(Instant::now())),
         }
-    }
-
-    /// Samples the app until it ends.
-    pub(super) async fn watch_app(&self) {
-        let mut interval = tokio::time::interval(SAMPLE_INTERVAL);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            self.lock_watch().asked_at.get_or_insert_with(Instant::now);
-            self.sample().await;
-        }
-    }
-
-    /// Asks where the partitions end, which the fetches of a paused one do not tell.
-    pub(super) async fn watch_ends(&self) {
-        let mut interval = tokio::time::interval(ENDS_INTERVAL);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            let wanted: Vec<_> = {
-                let watch = self.lock_watch();
-                let partitions = watch.last().routes.iter().flat_map(|route| &route.partitions);
-                let wanted = partitions.map(|it| TopicPartition::of(&it.topic, it.partition));
-                wanted.map(|it| (it, OffsetSpec::Latest)).collect()
-            };
-            if wanted.is_empty() {
-                continue;
-            }
-            let Ok(cluster) = self.cluster().await else { continue };
-            let ends = cluster.list_offsets(&wanted).await.into_iter();
-            let ends = ends.filter_map(|(it, end)| Some((it, end.ok()?.offset)));
-            self.subject.inquiry.board.set_ends(ends.collect());
-        }
-    }
-
-    async fn sample(&self) {
-        let status = self.subject.inquiry.status(&self.subject.routes).await;
-        let (now, member) = (Instant::now(), self.member());
-        let mut watch = self.lock_watch();
-        watch.take_stage(now, member.as_ref());
-        watch.take(self.clock.now(), now, status, &self.subject.routes);
     }
 
     /// Answers a request.
@@ -248,8 +206,9 @@ impl Site {
         let (now, member) = (Instant::now(), self.member());
         let observed = {
             let mut watch = self.lock_watch();
-            watch.take_stage(now, member.as_ref());
-            watch.observed(now, member.as_ref(), is_draining)
+            let stage = self.stage(member.as_ref());
+            watch.take_stage(now, stage);
+            watch.observed(now, stage, member.as_ref(), is_draining)
         };
         match judge(&observed, self.limits) {
             Ok(well) => text(StatusCode::OK, &well),
@@ -285,7 +244,8 @@ impl Site {
         let (now, member) = (Instant::now(), self.member());
         let is_draining = self.lifecycle.stage() != Stage::Running;
         let watch = self.lock_watch();
-        let observed = watch.observed(now, member.as_ref(), is_draining);
+        let stage = self.stage(member.as_ref());
+        let observed = watch.observed(now, stage, member.as_ref(), is_draining);
         let verdict = |judged: Judgement| {
             let (Ok(words) | Err(words)) = &judged;
             json!({ "ok": judged.is_ok(), "text": words })
@@ -415,17 +375,13 @@ impl Site {
         known.any(|known| known == topic).then_some(()).ok_or_else(why)
     }
 
-    async fn cluster(&self) -> Result<&Cluster, Refused> {
+    pub(super) async fn cluster(&self) -> Result<&Cluster, Refused> {
         let Subject { bootstrap, cluster, .. } = &self.subject;
         let connect = async || Cluster::connect(bootstrap, cluster.clone()).await;
         self.cluster.get_or_try_init(connect).await.map_err(|error| unavailable(&error))
     }
 
-    fn member(&self) -> Option<MemberState> {
-        self.subject.inquiry.board.member().map(|watch| watch.state())
-    }
-
-    fn lock_watch(&self) -> MutexGuard<'_, Watch> {
+    pub(super) fn lock_watch(&self) -> MutexGuard<'_, Watch> {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -460,10 +416,7 @@ impl Page {
 }
 
 fn is_member(member: &MemberState) -> bool {
-    matches!(
-        member.stage,
-        moldau_client::MemberStage::Stable | moldau_client::MemberStage::Revoking
-    )
+    matches!(member.stage, MemberStage::Stable | MemberStage::Revoking)
 }
 
 /// Whether the request names an address that only this machine has.
@@ -533,12 +486,6 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 const KEY_HEADER: &str = "x-moldau-key";
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Time between samples: a person sees that something moves.
-const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
-
-/// Time between questions for the ends of partitions, a request to each broker.
-const ENDS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The runtime answers within milliseconds unless it is stuck.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

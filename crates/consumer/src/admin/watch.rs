@@ -1,6 +1,7 @@
 //! What is sampled of an app every few seconds.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -15,6 +16,8 @@ pub(super) struct Watch {
     /// When the question was asked that has no answer yet.
     pub(super) asked_at: Option<Instant>,
     joining_since: Option<Instant>,
+    /// Topics that the app names and the cluster does not have.
+    missing: Vec<Arc<str>>,
     /// The last answer.
     last: Status,
     samples: VecDeque<Sample>,
@@ -54,6 +57,7 @@ impl Watch {
         Self {
             asked_at: None,
             joining_since: Some(now),
+            missing: Vec::new(),
             last: Status::default(),
             samples: VecDeque::new(),
             previous: Vec::new(),
@@ -90,9 +94,14 @@ impl Watch {
         self.last = status;
     }
 
-    /// Notes whether the member is joining; it is before the group has answered.
-    pub(super) fn take_stage(&mut self, now: Instant, member: Option<&MemberState>) {
-        self.joining_since = match member.map_or(MemberStage::Joining, |member| member.stage) {
+    /// Notes which of the topics that the app names the cluster does not have.
+    pub(super) fn take_missing(&mut self, missing: Vec<Arc<str>>) {
+        self.missing = missing;
+    }
+
+    /// Notes whether the member is joining.
+    pub(super) fn take_stage(&mut self, now: Instant, stage: MemberStage) {
+        self.joining_since = match stage {
             MemberStage::Joining => self.joining_since.or(Some(now)),
             MemberStage::Stable | MemberStage::Revoking | MemberStage::Ended => None,
         };
@@ -102,6 +111,7 @@ impl Watch {
     pub(super) fn observed(
         &self,
         now: Instant,
+        stage: MemberStage,
         member: Option<&MemberState>,
         is_draining: bool,
     ) -> Observed {
@@ -110,7 +120,7 @@ impl Watch {
             .filter_map(|it| Some((TopicPartition::of(&it.topic, it.partition), it.stalled?)));
         Observed {
             is_draining,
-            stage: member.map_or(MemberStage::Joining, |member| member.stage),
+            stage,
             joining_for: self.joining_since.map(|since| now.saturating_duration_since(since)),
             heartbeat_age: member
                 .and_then(|member| member.last_heartbeat)
@@ -118,6 +128,13 @@ impl Watch {
             heartbeat_interval: member.map_or(Duration::ZERO, |member| member.heartbeat_interval),
             silent_for: self.asked_at.map(|asked| now.saturating_duration_since(asked)),
             stalled: stalled.max_by_key(|(_, time)| *time),
+            trouble: partitions()
+                .filter_map(|it| {
+                    let partition = TopicPartition::of(&it.topic, it.partition);
+                    Some((partition, it.trouble.clone()?))
+                })
+                .next(),
+            missing: self.missing.clone(),
             partitions: partitions().count(),
         }
     }
@@ -202,8 +219,6 @@ const REPLAYED_MAX: usize = 1000;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::figures::RouteFigures;
     use crate::status::RouteStatus;
@@ -254,11 +269,11 @@ mod tests {
         let mut watch = Watch::new(start);
         watch.asked_at = Some(start);
         let later = start + Duration::from_secs(20);
-        let observed = watch.observed(later, None, false);
+        let observed = watch.observed(later, MemberStage::Joining, None, false);
         assert_eq!(observed.silent_for, Some(Duration::from_secs(20)));
         assert_eq!(observed.joining_for, Some(Duration::from_secs(20)));
         watch.take(Duration::ZERO, later, status(1), &[name()]);
-        assert_eq!(watch.observed(later, None, false).silent_for, None);
+        assert_eq!(watch.observed(later, MemberStage::Joining, None, false).silent_for, None);
     }
 
     #[test]

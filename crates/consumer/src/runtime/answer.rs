@@ -31,14 +31,20 @@ impl Runtime {
             let since = stalled.entry(job.ticket.partition).or_insert(job.seen_at);
             *since = job.seen_at.min(*since);
         }
+        let metadata = self.cluster.metadata();
         let ids: Vec<PartitionId> = self.readings.keys().copied().collect();
         let statuses = ids.into_iter().filter_map(|id| {
             let (reading, figures) = (self.readings.get(&id)?, self.scheduler.figures(id)?);
             let is_draining = self.drains.iter().any(|drain| drain.covers(id));
+            let is_gone = !metadata.topics.contains_key(&reading.name.topic);
+            let gone = || format!("topic {} does not exist", reading.name.topic);
+            let trouble = reading.unreadable.clone().or_else(|| is_gone.then(gone));
             let paused = if is_draining {
                 Some(Pause::Draining)
             } else if figures.is_paused {
                 Some(Pause::Asked)
+            } else if is_gone {
+                Some(Pause::Unreadable)
             } else {
                 reading.paused()
             };
@@ -56,6 +62,7 @@ impl Runtime {
                 retrying: figures.retrying,
                 delayed: figures.delayed,
                 paused,
+                trouble,
                 handled: figures.handled,
             })
         });

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use moldau_client::{Fetcher, Start, TopicPartition};
+use moldau_client::{Fetcher, Start, TopicPartition, TopicRef};
 
 use crate::chunk::{Chunk, Read};
 use crate::figures::RouteFigures;
@@ -39,6 +39,14 @@ pub(super) struct Reading {
     fetching: Fetching,
     /// Where to read on after a failure.
     pub(super) restart_at: Option<Start>,
+    /// Why it cannot be read.
+    pub(super) unreadable: Option<String>,
+    /// What the log says of it.
+    pub(super) logged: Option<String>,
+    /// Where the fetcher reads on.
+    pub(super) read_on: Start,
+    /// The topic that is read, with its id.
+    pub(super) topic: Option<TopicRef>,
     pub(super) figures: Arc<RouteFigures>,
     /// Offset after the last record of the partition, as the last fetch said.
     pub(super) end: Option<i64>,
@@ -65,6 +73,10 @@ impl Reading {
             held_bytes_max,
             fetching: Fetching::Active,
             restart_at: None,
+            unreadable: None,
+            logged: None,
+            read_on: Start::Earliest,
+            topic: None,
             figures,
             end: None,
             is_placed: false,
@@ -74,6 +86,7 @@ impl Reading {
     /// It is about to be read by the fetcher, from anywhere.
     pub(super) fn starts(&mut self, at: Start) {
         self.is_placed |= matches!(at, Start::Offset(_));
+        self.read_on = at;
         self.fetching = Fetching::Active;
     }
 
@@ -90,6 +103,11 @@ impl Reading {
             Fetching::Active | Fetching::Paused => Some(Pause::QueueFull),
             Fetching::GivenBack(_) => Some(Pause::Memory),
         }
+    }
+
+    /// Whether the fetcher is to have it.
+    pub(super) fn is_to_be_fetched(&self) -> bool {
+        self.restart_at.is_none() && !matches!(self.fetching, Fetching::GivenBack(_))
     }
 
     /// Bytes of fetches that are not queued in full.

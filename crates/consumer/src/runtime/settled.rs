@@ -2,6 +2,7 @@
 
 use moldau_client::{CommittedOffset, TopicPartition};
 
+use super::reading::Reading;
 use super::{Committing, Runtime, Stage};
 use crate::ledger::Commit;
 use crate::member::{Command, Commits};
@@ -26,7 +27,7 @@ impl Runtime {
         let mut pending = self.pending.as_ref().map(|pending| pending.lock());
         for (id, reading) in &self.readings {
             if let Some(commit) = self.scheduler.take_commit(*id) {
-                commits.offsets.push((reading.name.clone(), committed_offset(commit)));
+                commits.offsets.push((reading.name.clone(), committed_offset(commit, reading)));
                 if let Some(pending) = &mut pending {
                     commits.outputs.extend(pending.take(*id));
                 }
@@ -65,7 +66,7 @@ impl Runtime {
         }
         let mut pending = self.pending.as_ref().map(|pending| pending.lock());
         let outputs = pending.as_mut().map(|pending| pending.close(id)).unwrap_or_default();
-        let commit = self.scheduler.remove(id).map(committed_offset);
+        let commit = self.scheduler.remove(id).map(|commit| committed_offset(commit, &reading));
         let offsets = commit.map(|commit| (reading.name, commit)).into_iter().collect();
         Commits { offsets, outputs }
     }
@@ -91,6 +92,8 @@ impl Runtime {
     }
 }
 
-fn committed_offset(commit: Commit) -> CommittedOffset {
-    CommittedOffset { metadata: commit.metadata, ..CommittedOffset::at(commit.offset) }
+fn committed_offset(commit: Commit, reading: &Reading) -> CommittedOffset {
+    let at = CommittedOffset::at(commit.offset);
+    let topic_id = reading.topic.as_ref().map_or(at.topic_id, |topic| topic.id);
+    CommittedOffset { metadata: commit.metadata, topic_id, ..at }
 }

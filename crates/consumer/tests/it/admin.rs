@@ -17,10 +17,10 @@ use crate::world::{DEADLINE, GROUP, TOPIC, broker};
 
 /// An answer of the port.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
@@ -43,7 +43,7 @@ async fn send(port: SocketAddr, request: &str, body: &str) -> Answer {
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-async fn get(port: SocketAddr, path: &str) -> Answer {
+pub(crate) async fn get(port: SocketAddr, path: &str) -> Answer {
     send(port, &format!("GET {path} HTTP/1.1"), "").await
 }
 
@@ -56,7 +56,7 @@ async fn post(port: SocketAddr, path: &str, body: &Value) -> Answer {
 }
 
 /// Asks until the answer has this status.
-async fn until_status(port: SocketAddr, path: &str, status: u16) -> Answer {
+pub(crate) async fn until_status(port: SocketAddr, path: &str, status: u16) -> Answer {
     let asking = async {
         loop {
             let answer = get(port, path).await;
@@ -69,7 +69,7 @@ async fn until_status(port: SocketAddr, path: &str, status: u16) -> Answer {
     tokio::time::timeout(DEADLINE, asking).await.expect("it comes to that")
 }
 
-async fn port(control: &Control) -> SocketAddr {
+pub(crate) async fn port(control: &Control) -> SocketAddr {
     control.admin_address().await.expect("the app runs")
 }
 

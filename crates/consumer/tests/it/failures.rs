@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use moldau_client::Record;
 use moldau_consumer::{
-    Attempt, Batch, Cause, Context, DeadLetters, Failure, Handler, Json, Message, Metrics, Order,
-    Retry, Route, State, Timeout, batch, header, record,
+    Attempt, Batch, Cause, Context, DeadLetters, Failure, Handler, Json, Layer, Message, Metrics,
+    Order, Retry, Route, State, Status, Timeout, batch, header, record,
 };
 
-use crate::world::{GROUP, Seen, TOPIC, broker, channel, next, run_until, ticking, values};
+use crate::status::status_when;
+use crate::world::{
+    GROUP, Seen, TOPIC, broker, channel, drained, next, run_until, ticking, values,
+};
 
 const DEAD: &str = "orders.dead";
 
@@ -102,6 +105,65 @@ async fn a_panic_fails_its_record_alone() {
     let dead = &broker.read(DEAD, 1).await[0];
     assert_eq!(text(dead, header::KIND), "panicked");
     assert!(text(dead, header::CAUSE).contains("as it was told"));
+}
+
+/// A layer that panics for some records, before or after their handler.
+struct Panicking;
+
+impl Layer<Message> for Panicking {
+    async fn call<H: Handler<Message>>(
+        &self,
+        inner: &H,
+        work: Message,
+        context: Context<'_>,
+    ) -> Result<(), Failure> {
+        assert_ne!(work.value(), Some(b"before".as_slice()), "before its handler");
+        let is_bad = work.value() == Some(b"after");
+        inner.call(work, context).await?;
+        assert!(!is_bad, "after its handler");
+        Ok(())
+    }
+}
+
+/// A handler that is no function.
+struct Bomb;
+
+impl Handler<Message> for Bomb {
+    async fn call(&self, work: Message, _: Context<'_>) -> Result<(), Failure> {
+        tokio::task::yield_now().await;
+        assert_ne!(work.value(), Some(b"later".as_slice()), "in the middle");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn panics_of_layers_and_handlers_are_failures_to_the_outer_layers() {
+    let records = ["before", "after", "later", "fine"].map(|value| (None, value));
+    let broker = broker(1, &records).await;
+    broker.create_topic(DEAD, 1).await;
+    let route = Route::new(Bomb).layer(Panicking).layer(DeadLetters::to(DEAD));
+    let app = broker.app(GROUP).topic(TOPIC, route);
+    app.run(drained(&broker, GROUP, TOPIC)).await.unwrap();
+    let causes = broker.read(DEAD, 3).await;
+    let causes: Vec<_> = causes.iter().map(|it| text(it, header::CAUSE)).collect();
+    for (cause, words) in causes.iter().zip(["before its", "after its", "in the middle"]) {
+        assert!(cause.starts_with("the handler panicked: ") && cause.contains(words), "{cause}");
+    }
+}
+
+/// Nothing settles it: it is tried again, and the operator sees why.
+#[tokio::test]
+async fn a_panic_without_layers_is_counted_and_tried_again() {
+    let broker = broker(1, &[(None, "later"), (None, "fine")]).await;
+    let app = broker.app(GROUP).topic(TOPIC, Route::new(Bomb));
+    let control = app.control();
+    let test = async {
+        let is_tried_again = |it: &Status| it.routes[0].failed == [("panicked", 2)];
+        let status = ticking(&broker, status_when(&control, is_tried_again)).await;
+        assert!(status.failures[0].cause.contains("in the middle"), "{status:?}");
+    };
+    app.run(test).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 0, "nothing is lost");
 }
 
 #[tokio::test]

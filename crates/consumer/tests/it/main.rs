@@ -9,6 +9,7 @@
 mod admin;
 mod allocations;
 mod apps;
+mod bad_input;
 mod crashes;
 mod exactly_once;
 mod failures;

@@ -244,6 +244,44 @@ async fn a_registry_that_is_down_is_asked_again_and_damaged_values_are_not() {
     assert!(asked.iter().all(|it| it.contains(authorization)), "{asked:?}");
 }
 
+/// Another attempt does not help a record whose schema nobody knows. A registry that does not let
+/// the app in says nothing of the record.
+#[tokio::test]
+async fn an_unknown_schema_is_the_fault_of_its_record_alone() {
+    let broker = broker(1, &[]).await;
+    broker.create_topic(DEAD, 1).await;
+    let registry = Registry::default();
+    let refused = serde_json::json!({ "error_code": 40101, "message": "who are you?" });
+    registry.answer("GET /schemas/ids/1", 401, &refused);
+    let client = registry.start().await;
+    let unknown = b"\x00\x00\x00\x00\x09\xd8\x04\x0aanvil\x00";
+    produce(&broker, &[(unknown, None), (AVRO, None)]).await;
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    let handler = move |Avro(order): Avro<Order>| {
+        let sent = sender.send(order);
+        async move { sent }
+    };
+    let metrics = Metrics::default();
+    let letters = DeadLetters::to(DEAD).after(u32::MAX);
+    let route = record(handler).layer(metrics.clone()).layer(letters);
+    let app = broker.app(GROUP).state(client).topic(TOPIC, route);
+    let shutdown = async {
+        while metrics.read().failed < 2 {
+            tokio::task::yield_now().await;
+        }
+        let schema = serde_json::json!({ "schema": SCHEMA });
+        registry.answer("GET /schemas/ids/1", 200, &schema);
+        let received = tokio::time::timeout(DEADLINE, receiver.recv()).await;
+        assert_eq!(received.expect("in time"), Some(order()));
+    };
+    ticking(&broker, Box::pin(app.run(shutdown))).await.expect("the app runs");
+    let letter = &broker.read(DEAD, 1).await[0];
+    assert_eq!(letter.header(header::KIND), Some(b"undecodable".as_slice()));
+    let cause = String::from_utf8_lossy(letter.header(header::CAUSE).expect("a cause"));
+    assert!(cause.contains("schema 9"), "{cause}");
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 2);
+}
+
 #[tokio::test]
 async fn values_are_encoded_as_other_serializers_do() {
     let registry = Registry::default();

@@ -129,7 +129,11 @@ fn partitions_change_hands_with_their_offsets() {
             let offsets = [
                 (
                     held[0].clone(),
-                    CommittedOffset { offset: 8, leader_epoch: 0, metadata: "m".into() },
+                    CommittedOffset {
+                        leader_epoch: 0,
+                        metadata: "m".into(),
+                        ..CommittedOffset::at(8)
+                    },
                 ),
                 (foreign, CommittedOffset::at(8)),
             ];

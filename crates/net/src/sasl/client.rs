@@ -116,6 +116,15 @@ impl SaslClient {
         }
     }
 
+    /// Whose credentials they are; `None` where a token says it.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        match &self.credentials {
+            SaslCredentials::Plain { user, .. } | SaslCredentials::Scram { user, .. } => Some(user),
+            SaslCredentials::OAuthBearer { .. } => None,
+        }
+    }
+
     /// Begins an authentication.
     ///
     /// # Errors
