@@ -232,6 +232,34 @@ impl Error {
         matches!(self, Self::Tls { .. } | Self::Authentication { .. })
     }
 
+    /// True if a record is refused as it is, or its topic refuses every record of this client:
+    /// sending it again does not help before someone changes something. A topic that does not
+    /// exist is one of them: it was waited for.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        match self {
+            Self::RecordTooLarge { .. }
+            | Self::Records(_)
+            | Self::UnknownTopicOrPartition { .. } => true,
+            Self::Broker { code, .. } => matches!(
+                code,
+                ErrorCode::MessageTooLarge
+                    | ErrorCode::RecordListTooLarge
+                    | ErrorCode::InvalidRecord
+                    | ErrorCode::InvalidTimestamp
+                    | ErrorCode::UnsupportedForMessageFormat
+                    | ErrorCode::InvalidTopicException
+                    | ErrorCode::PolicyViolation
+                    | ErrorCode::TopicAuthorizationFailed
+                    | ErrorCode::ClusterAuthorizationFailed
+                    | ErrorCode::TransactionalIdAuthorizationFailed
+                    | ErrorCode::UnknownTopicOrPartition
+                    | ErrorCode::UnknownTopicId
+            ),
+            _ => false,
+        }
+    }
+
     /// True if the group goes on without the member. It joins again by itself, and the new owners
     /// of its partitions read on from the last commit.
     #[must_use]

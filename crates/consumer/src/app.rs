@@ -347,8 +347,8 @@ impl App {
     /// payloads.
     #[must_use]
     pub fn asyncapi(&self) -> serde_json::Value {
-        let routes = self.routes.named().map(|(topic, route)| Described {
-            topic,
+        let routes = self.routes.sourced().map(|(source, route)| Described {
+            source,
             dead_letter_topics: &route.dead_letter_topics,
             #[cfg(feature = "schemars")]
             payload: route.payload,

@@ -1,17 +1,17 @@
 //! The AsyncAPI 3.0 document of an app: the topics that it reads, as which group, and the topics
 //! to which it sends dead letters.
 //!
-//! Names of topics are legal keys of the document as they are.
-
-use std::sync::Arc;
+//! Names of topics are legal keys of the document as they are. A route of a pattern has a channel
+//! `pattern-N` without an address, and with the pattern as `x-topic-pattern`.
 
 use serde_json::{Map, Value, json};
 
 use crate::layer::header;
+use crate::source::Source;
 
 /// What the document says of a route.
 pub(crate) struct Described<'a> {
-    pub(crate) topic: &'a Arc<str>,
+    pub(crate) source: &'a Source,
     pub(crate) dead_letter_topics: &'a [String],
     #[cfg(feature = "schemars")]
     pub(crate) payload: Option<PayloadSchema>,
@@ -37,12 +37,22 @@ pub(crate) fn document(
     let binding = json!({
         "kafka": { "groupId": { "type": "string", "enum": [group] }, "bindingVersion": "0.5.0" },
     });
+    let mut patterns = 0;
     for route in routes {
         let payload = parts.payload(route);
-        parts.message(route.topic, &message(route.topic, payload.clone()));
-        let mut operation = parts.operation("receive", route.topic);
+        // A pattern is no legal key.
+        let name = match route.source {
+            Source::Matching(_) => format!("pattern-{patterns}"),
+            named => named.label().to_string(),
+        };
+        parts.message(&name, &message(&name, payload));
+        if let Source::Matching(pattern) = route.source {
+            patterns += 1;
+            parts.set_pattern(&name, &pattern.text);
+        }
+        let mut operation = parts.operation("receive", &name);
         operation["bindings"] = binding.clone();
-        parts.operations.insert(format!("receive-{}", route.topic), operation);
+        parts.operations.insert(format!("receive-{name}"), operation);
         for dead in route.dead_letter_topics {
             // Routes may share the topic; it then holds what any of them takes.
             if !parts.channels.contains_key(dead) {
@@ -52,7 +62,7 @@ pub(crate) fn document(
                 parts.message(dead, &letter);
             }
             let operation = parts.operation("send", dead);
-            parts.operations.insert(format!("send-{}-{dead}", route.topic), operation);
+            parts.operations.insert(format!("send-{name}-{dead}"), operation);
         }
     }
     json!({
@@ -83,6 +93,14 @@ impl Parts {
             "messages": { topic: { "$ref": format!("#/components/messages/{topic}") } },
         });
         self.channels.insert(topic.to_owned(), channel);
+    }
+
+    /// A channel for all topics that match: which these are is not known beforehand.
+    fn set_pattern(&mut self, channel: &str, pattern: &str) {
+        if let Some(channel) = self.channels.get_mut(channel) {
+            channel["address"] = Value::Null;
+            channel["x-topic-pattern"] = json!(pattern);
+        }
     }
 
     fn operation(&self, action: &str, topic: &str) -> Value {

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use moldau_client::{Cluster, Record, TopicPartition};
 use tokio::sync::watch;
 
+use crate::Error;
 use crate::claims::Claims;
 use crate::clock::Clock;
 use crate::failure::{Cause, Failure};
@@ -119,7 +120,8 @@ impl<'a> Context<'a> {
     /// that is handled.
     pub(crate) fn outbox(&self) -> Sending<'a> {
         let now_ms = i64::try_from(self.now().as_millis()).unwrap_or(i64::MAX);
-        Sending::new(&self.services.outbox, self.returned, now_ms)
+        let Services { outbox, board, .. } = self.services;
+        Sending::new(outbox, self.returned, &board.refusals, now_ms)
     }
 
     /// Sends what a handler returned. Boxed, so that the future of a handler that returns nothing
@@ -137,6 +139,25 @@ impl<'a> Context<'a> {
     /// Counts a failed attempt, where it ends: a layer that settles the failure calls this.
     pub(crate) fn count_failure(&self, first: MessageRef<'_>, failure: &Failure) {
         self.services.board.take_failure(self.now(), self.attempt(), first, failure);
+    }
+
+    /// The next attempt tries anew what a transaction could not send of these records.
+    pub(crate) fn forget_refusals(&self, first: MessageRef<'_>, last: i64) {
+        let (topic, partition, offset) = (first.topic(), first.partition(), first.offset());
+        self.services.board.refusals.forget(topic, partition, offset..=last);
+    }
+
+    /// Notes that nothing takes what comes of a record; or, without a `cause`, that it is no longer
+    /// so.
+    pub(crate) fn set_blocked(&self, first: MessageRef<'_>, cause: Option<String>) {
+        let (topic, partition, offset) = (first.topic(), first.partition(), first.offset());
+        let Some(cause) = cause else {
+            return self.services.board.unblock(topic, partition, offset..=offset);
+        };
+        let blocked =
+            Error::Blocked { topic: topic.to_owned(), partition, offset, cause: cause.clone() };
+        tracing::error!(error = %blocked, "tried again");
+        self.services.board.block(first, cause);
     }
 
     pub(crate) fn count_dead_letter(&self, message: MessageRef<'_>) {

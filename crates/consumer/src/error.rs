@@ -59,6 +59,21 @@ pub enum Error {
         count: u32,
     },
 
+    // A topic that refuses records is to blame. No app ends by this: it is what the log says.
+    /// What came of a record is refused for good, such as with `MESSAGE_TOO_LARGE` or
+    /// `TOPIC_AUTHORIZATION_FAILED`, and no layer takes it. It is tried again every 1 to 30 s.
+    #[error("{topic}-{partition} is blocked at offset {offset}: {cause}")]
+    Blocked {
+        /// Topic of the record.
+        topic: String,
+        /// Its partition.
+        partition: i32,
+        /// Its offset.
+        offset: i64,
+        /// The refusal in words.
+        cause: String,
+    },
+
     // Another process is to blame, or who configured it.
     /// Another process is the static member of this id (`group.instance.id`). In classic groups the
     /// one that joins later goes on, and this is `FENCED_INSTANCE_ID`; in groups of the consumer

@@ -146,6 +146,13 @@ impl Failure {
         matches!(self.cause, Cause::Failed(_) | Cause::TimedOut(_) | Cause::Panicked(_))
     }
 
+    /// The words of a topic that refuses for good what was sent to it, if that is the cause.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let (Cause::Failed(error) | Cause::Permanent(error)) = &self.cause else { return None };
+        let refused = error.downcast_ref::<moldau_client::Error>();
+        refused.filter(|error| error.is_refused()).map(ToString::to_string)
+    }
+
     /// A word for it, for metrics and headers.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -180,12 +187,14 @@ impl fmt::Display for Failure {
 
 impl StdError for Failure {}
 
-/// What comes of `call`, whose panic is a failure.
-pub(crate) async fn caught(
+/// What comes of `call`, whose panic is a failure. No `async fn`, whose future would hold that of
+/// `call` twice, at each layer.
+pub(crate) fn caught(
     call: impl Future<Output = Result<(), Failure>> + Send,
-) -> Result<(), Failure> {
-    let called = AssertUnwindSafe(call).catch_unwind().await;
-    called.unwrap_or_else(|panic| Err(Cause::Panicked(panic_message(&*panic)).into()))
+) -> impl Future<Output = Result<(), Failure>> + Send {
+    AssertUnwindSafe(call).catch_unwind().map(|called| {
+        called.unwrap_or_else(|panic| Err(Cause::Panicked(panic_message(&*panic)).into()))
+    })
 }
 
 /// The message of a panic.

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::failure::{Cause, Failure};
 use crate::message::MessageRef;
+use crate::refusals::Refusals;
 
 /// A failure of a handler.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -179,6 +181,12 @@ pub(crate) struct Board {
     member: Mutex<Option<MemberWatch>>,
     /// Guards end offsets that were asked for, beside those that fetches tell.
     ends: Mutex<HashMap<TopicPartition, i64>>,
+    /// Guards the record of each partition that is blocked, and why.
+    blocked: Mutex<HashMap<TopicPartition, (i64, String)>>,
+    /// Whether there is one.
+    has_blocked: AtomicBool,
+    /// Outputs that transactions could not send.
+    pub(crate) refusals: Refusals,
     /// Where the admin port listens.
     pub(crate) admin: watch::Sender<Option<SocketAddr>>,
 }
@@ -234,6 +242,35 @@ impl Board {
             troubles.pop_front();
         }
         troubles.push_back(trouble);
+    }
+
+    /// A record is blocked; of several of a partition, the last that was tried is kept.
+    pub(crate) fn block(&self, of: MessageRef<'_>, cause: String) {
+        let partition = TopicPartition::of(of.topic(), of.partition());
+        let mut blocked = lock(&self.blocked);
+        if blocked.get(&partition).is_none_or(|(offset, _)| of.offset() <= *offset) {
+            blocked.insert(partition, (of.offset(), cause));
+        }
+        self.has_blocked.store(true, Ordering::Relaxed);
+    }
+
+    /// Records of a partition are blocked no longer.
+    pub(crate) fn unblock(&self, topic: &str, partition: i32, offsets: RangeInclusive<i64>) {
+        // There is nothing to look up for each record that is handled.
+        if !self.has_blocked.load(Ordering::Relaxed) {
+            return;
+        }
+        let partition = TopicPartition::of(topic, partition);
+        let mut blocked = lock(&self.blocked);
+        if blocked.get(&partition).is_some_and(|(offset, _)| offsets.contains(offset)) {
+            blocked.remove(&partition);
+        }
+        self.has_blocked.store(!blocked.is_empty(), Ordering::Relaxed);
+    }
+
+    /// The record at which a partition is blocked, and why.
+    pub(crate) fn blocked(&self, partition: &TopicPartition) -> Option<(i64, String)> {
+        lock(&self.blocked).get(partition).cloned()
     }
 
     /// Counts a record that was sent to a topic of dead letters.

@@ -34,6 +34,7 @@
 //! | `holder` | a member, or partitions without a group |
 //! | `outgoing` | [`Outgoing`]: records that handlers return |
 //! | `outbox` | how records are sent |
+//! | `refusals` | outputs that a transaction could not send |
 //! | `transaction` | returned records and offsets, committed together |
 //! | `reader` | [`Reader`]: reads topics without a group |
 //! | `job_queue` | [`Enqueue`]: records as jobs of a queue, such as a table of PostgreSQL |
@@ -74,6 +75,7 @@ mod periodic;
 mod reader;
 #[cfg(feature = "cron")]
 mod recurring;
+mod refusals;
 mod route;
 mod routes;
 mod runtime;

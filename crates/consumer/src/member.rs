@@ -188,6 +188,7 @@ async fn serve(
         waits: Vec::new(),
         leave_by: None,
         patience,
+        board: &group.board,
     };
     while !serving.is_to_leave() {
         let due = serving.next_due();
@@ -220,6 +221,7 @@ struct Serving<'a> {
     leave_by: Option<Instant>,
     /// How long shards may take to give partitions back.
     patience: Duration,
+    board: &'a Board,
 }
 
 /// Commits of several shards that go into one request.
@@ -366,6 +368,15 @@ impl Serving<'_> {
         match refusal {
             Refusal::Aborted(error) => {
                 tracing::warn!(%error, records = outputs.len(), "a transaction was aborted");
+                Ok(false)
+            }
+            Refusal::Refused(error, output) => {
+                tracing::warn!(%error, records = outputs.len(), "a transaction was aborted");
+                if let Some(output) = outputs.get(output)
+                    && let Some(source) = output.source()
+                {
+                    self.board.refusals.note(source, output.topic(), error);
+                }
                 Ok(false)
             }
             Refusal::Final(error) => Err(error.into()),

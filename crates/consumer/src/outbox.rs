@@ -10,6 +10,7 @@ use moldau_client::{
 use tokio::sync::{OnceCell, oneshot};
 
 use crate::outgoing::{Buffer, Outgoing};
+use crate::refusals::Refusals;
 
 /// Where a record is to be sent: to the partition of its key, or, without a key, to `partition`
 /// modulo the number of partitions.
@@ -33,7 +34,30 @@ pub(crate) struct Outbox {
 #[derive(Default)]
 struct Waiting {
     /// Guards who waits for which record.
-    by_token: Mutex<HashMap<u64, oneshot::Sender<Result<()>>>>,
+    by_token: Mutex<HashMap<u64, Asker>>,
+}
+
+type Asker = oneshot::Sender<std::result::Result<(), Refused>>;
+
+/// A record that was not delivered.
+struct Refused {
+    error: Error,
+    /// Records of its batch, which have the same outcome.
+    batch_records: usize,
+}
+
+/// A record and its place.
+struct Placed<'a> {
+    topic: &'a str,
+    partition: i32,
+    record: Record<'a>,
+}
+
+/// Which records may be in the batch of a record.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Company {
+    Any,
+    None,
 }
 
 impl<'a> To<'a> {
@@ -62,12 +86,18 @@ pub(crate) struct Sending<'a> {
     outbox: &'a Outbox,
     /// Where they wait for their transaction; `None` without one.
     returned: Option<&'a Buffer>,
+    refusals: &'a Refusals,
     now_ms: i64,
 }
 
 impl<'a> Sending<'a> {
-    pub(crate) fn new(outbox: &'a Outbox, returned: Option<&'a Buffer>, now_ms: i64) -> Self {
-        Self { outbox, returned, now_ms }
+    pub(crate) fn new(
+        outbox: &'a Outbox,
+        returned: Option<&'a Buffer>,
+        refusals: &'a Refusals,
+        now_ms: i64,
+    ) -> Self {
+        Self { outbox, returned, refusals, now_ms }
     }
 
     /// Sends a record. Returns when the cluster has it, or when it is part of what the next
@@ -82,11 +112,12 @@ impl<'a> Sending<'a> {
     /// Sends records in this order. Returns as [`send`](Self::send) does.
     pub(crate) async fn send_all(&self, records: Vec<(To<'_>, Record<'_>)>) -> Result<()> {
         let Some(buffer) = self.returned else {
-            let mut sent = Vec::with_capacity(records.len());
+            let mut placed = Vec::with_capacity(records.len());
             for (to, record) in records {
-                sent.push(self.outbox.enqueue(to, record).await?);
+                let partition = to.of(record.key, self.outbox.partitions(to.topic).await?);
+                placed.push(Placed { topic: to.topic, partition, record });
             }
-            return outcomes(sent).await;
+            return self.outbox.send_all(&placed).await;
         };
         let mut addressed = Vec::with_capacity(records.len());
         for (to, record) in records {
@@ -94,8 +125,7 @@ impl<'a> Sending<'a> {
             let record = Outgoing::copy_of(to.topic, &record).partition(partition);
             addressed.push(self.address(record, partition).await?);
         }
-        buffer.add(addressed);
-        Ok(())
+        buffer.add(addressed, self.refusals)
     }
 
     /// Sends what the handler of a record of partition `source` returned, in this order. Returns as
@@ -106,29 +136,21 @@ impl<'a> Sending<'a> {
             addressed.push(self.address(record, source).await?);
         }
         if let Some(buffer) = self.returned {
-            buffer.add(addressed);
-            return Ok(());
+            return buffer.add(addressed, self.refusals);
         }
-        let mut sent = Vec::with_capacity(addressed.len());
-        for record in &addressed {
-            let headers = record.headers();
-            let (topic, partition) = (record.topic(), record.partition_id());
-            sent.push(self.outbox.enqueue_at(topic, partition, record.record(&headers)).await?);
-        }
-        outcomes(sent).await
+        let headers: Vec<_> = addressed.iter().map(Outgoing::headers).collect();
+        let placed = addressed.iter().zip(&headers).map(|(record, headers)| Placed {
+            topic: record.topic(),
+            partition: record.partition_id(),
+            record: record.record(headers),
+        });
+        self.outbox.send_all(&placed.collect::<Vec<_>>()).await
     }
 
     async fn address(&self, record: Outgoing, source: i32) -> Result<Outgoing> {
         let Outbox { cluster, options, .. } = self.outbox;
         record.addressed(cluster, source, self.now_ms, options.request_bytes_max).await
     }
-}
-
-async fn outcomes(sent: Vec<Sent<'_>>) -> Result<()> {
-    for record in sent {
-        record.outcome().await?;
-    }
-    Ok(())
 }
 
 impl Outbox {
@@ -139,13 +161,28 @@ impl Outbox {
 
     /// Sends a record, outside of any transaction. Returns when the cluster has it.
     pub(crate) async fn send_to(&self, to: To<'_>, record: Record<'_>) -> Result<()> {
-        self.enqueue(to, record).await?.outcome().await
+        let partition = to.of(record.key, self.partitions(to.topic).await?);
+        self.send_all(&[Placed { topic: to.topic, partition, record }]).await
     }
 
-    /// Gives a record to the producer.
-    async fn enqueue(&self, to: To<'_>, record: Record<'_>) -> Result<Sent<'_>> {
-        let partition = to.of(record.key, self.partitions(to.topic).await?);
-        self.enqueue_at(to.topic, partition, record).await
+    /// Sends records in this order. Returns when the cluster has all of them.
+    async fn send_all(&self, records: &[Placed<'_>]) -> Result<()> {
+        let mut sent = Vec::with_capacity(records.len());
+        for placed in records {
+            sent.push(self.enqueue(placed, Company::Any).await?);
+        }
+        for (placed, sent) in records.iter().zip(sent) {
+            match sent.outcome().await {
+                Ok(()) => {}
+                // Another record of its batch may be to blame.
+                Err(refused) if refused.batch_records > 1 && refused.error.is_refused() => {
+                    let alone = self.enqueue(placed, Company::None).await?;
+                    alone.outcome().await.map_err(|refused| refused.error)?;
+                }
+                Err(refused) => return Err(refused.error),
+            }
+        }
+        Ok(())
     }
 
     /// Number of partitions of a topic.
@@ -153,25 +190,27 @@ impl Outbox {
         Ok(self.cluster.topic(topic).await?.partitions.len())
     }
 
-    async fn enqueue_at(
-        &self,
-        topic: &str,
-        partition: i32,
-        record: Record<'_>,
-    ) -> Result<Sent<'_>> {
+    /// Gives a record to the producer.
+    async fn enqueue(&self, placed: &Placed<'_>, company: Company) -> Result<Sent<'_>> {
         let producer = self.producer.get_or_try_init(|| self.start()).await?;
-        let handle = producer.partition(topic, partition).await?;
+        let handle = producer.partition(placed.topic, placed.partition).await?;
         let token = self.next_token.fetch_add(1, Ordering::Relaxed);
-        let record = Record { token, ..record };
+        let record = Record { token, ..placed.record };
         let (sender, outcome) = oneshot::channel();
         self.waiting.lock().insert(token, sender);
         // Whoever is cancelled waits no longer.
         let sent = Sent { outcome, _registration: Registration { waiting: &self.waiting, token } };
         loop {
+            if company == Company::None {
+                producer.seal(handle)?;
+            }
             match producer.send(handle, &record) {
                 Err(Error::BufferFull) => producer.room_for(&record).await,
                 given => break given?,
             }
+        }
+        if company == Company::None {
+            producer.seal(handle)?;
         }
         Ok(sent)
     }
@@ -184,15 +223,16 @@ impl Outbox {
 }
 
 /// A record on its way. Dropping it waits no longer for the outcome.
-pub(crate) struct Sent<'a> {
-    outcome: oneshot::Receiver<Result<()>>,
+struct Sent<'a> {
+    outcome: oneshot::Receiver<std::result::Result<(), Refused>>,
     _registration: Registration<'a>,
 }
 
 impl Sent<'_> {
     /// Waits until the cluster has the record.
-    pub(crate) async fn outcome(self) -> Result<()> {
-        self.outcome.await.map_err(|_| Error::Closed)?
+    async fn outcome(self) -> std::result::Result<(), Refused> {
+        let outcome = self.outcome.await;
+        outcome.unwrap_or(Err(Refused { error: Error::Closed, batch_records: 1 }))
     }
 }
 
@@ -208,7 +248,7 @@ impl Drop for Registration<'_> {
 }
 
 impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<()>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Asker>> {
         self.by_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -216,7 +256,9 @@ impl Waiting {
         let mut by_token = self.lock();
         for token in delivery.tokens {
             if let Some(sender) = by_token.remove(token) {
-                let outcome = delivery.error.map_or(Ok(()), |error| Err(error.clone()));
+                let batch_records = delivery.tokens.len();
+                let refused = |error: &Error| Refused { error: error.clone(), batch_records };
+                let outcome = delivery.error.map_or(Ok(()), |error| Err(refused(error)));
                 // A receiver that is gone was cancelled.
                 drop(sender.send(outcome));
             }

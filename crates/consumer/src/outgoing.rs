@@ -6,6 +6,8 @@ use bytes::Bytes;
 use moldau_client::{Cluster, Error, Record, Result, partition_for_key};
 use moldau_records::HeaderView;
 
+use crate::refusals::{Refusals, Source};
+
 /// A record to be sent to a topic. A handler returns it, alone or with others; it is sent before
 /// the record that was handled counts as done, in an [exactly-once](crate::App::exactly_once) app
 /// together with it.
@@ -17,6 +19,8 @@ pub struct Outgoing {
     key: Option<Bytes>,
     value: Option<Bytes>,
     headers: Vec<(Bytes, Option<Bytes>)>,
+    /// The record that it came of, once it waits for a transaction.
+    source: Option<Source>,
 }
 
 impl Outgoing {
@@ -31,6 +35,7 @@ impl Outgoing {
             key: None,
             value: None,
             headers: Vec::new(),
+            source: None,
         }
     }
 
@@ -81,12 +86,18 @@ impl Outgoing {
             key: copy(record.key),
             value: copy(record.value),
             headers: record.headers.iter().map(header).collect(),
+            source: None,
         }
     }
 
     /// Name of the topic.
     pub(crate) fn topic(&self) -> &Arc<str> {
         &self.topic
+    }
+
+    /// The record that it came of.
+    pub(crate) fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
     }
 
     /// Its partition, once it is [addressed](Self::addressed).
@@ -185,15 +196,34 @@ impl Outputs for Vec<Outgoing> {
 }
 
 /// Records that a transaction is to send once the record that is being handled is done.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Buffer {
+    source: Source,
+    /// Offset of the last record that is being handled.
+    last: i64,
     /// Guards the records; handling is sequential, but its future may move between threads.
     records: Mutex<Vec<Outgoing>>,
 }
 
 impl Buffer {
-    pub(crate) fn add(&self, records: Vec<Outgoing>) {
+    /// For what comes of the records from `source` to offset `last`.
+    pub(crate) fn new(source: Source, last: i64) -> Self {
+        Self { source, last, records: Mutex::default() }
+    }
+
+    /// Adds records, all or none.
+    ///
+    /// # Errors
+    /// The last transaction with one of them was aborted, for its topic refused it.
+    pub(crate) fn add(&self, mut records: Vec<Outgoing>, refusals: &Refusals) -> Result<()> {
+        for record in &mut records {
+            if let Some(refused) = refusals.find(&self.source, self.last, &record.topic) {
+                return Err(refused);
+            }
+            record.source = Some(self.source.clone());
+        }
         self.records.lock().unwrap_or_else(PoisonError::into_inner).extend(records);
+        Ok(())
     }
 
     pub(crate) fn take(&self) -> Vec<Outgoing> {

@@ -21,7 +21,10 @@ use crate::layer::{Layer, Layered, UNSETTLED, attempts_before};
 use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Buffer;
 use crate::periodic::{Periodic, Tick};
-use crate::scheduler::{Attempt, Order, Plan, Pool, PostponedBy, Rest, Slice, Slicing};
+use crate::refusals::Source;
+use crate::scheduler::{
+    Attempt, Order, Plan, Pool, PostponedBy, Records as _, Rest, Slice, Slicing,
+};
 use crate::single::{self, Single};
 use crate::status::RouteName;
 use crate::topics::TopicDeclaration;
@@ -317,15 +320,19 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
                     if slice.is_stopped() {
                         break;
                     }
-                    let returned = lane.as_ref().map(|_| Buffer::default());
+                    let offset = chunk.offset(index);
+                    let (topic, partition) = (&chunk.topic, chunk.partition);
+                    let source = || Source { topic: Arc::clone(topic), partition, offset };
+                    let returned = lane.as_ref().map(|_| Buffer::new(source(), offset));
                     let context = context.returning(chunk.partition, returned.as_ref());
                     let message = Message::new(Arc::clone(chunk), index);
                     let context = context.after(attempts_before(message.view()));
                     let call = pin!(caught(async { handler.call(message, context).await }));
                     if let Err(failure) = figures.measure(number, 1, call).await {
                         let message = Message::new(Arc::clone(chunk), index);
-                        return rest_after(&failure, 1, Some(message.view()), context);
+                        return rest_after(&failure, 1, Some(message.view()), offset, context);
                     }
+                    services.board.unblock(&chunk.topic, chunk.partition, offset..=offset);
                     settle(&slice, position + 1, lane.as_ref().zip(returned.as_ref()));
                 }
                 Rest::Untried
@@ -369,16 +376,29 @@ impl<H: Handler<Batch>> Run for ByBatch<H> {
                 let batch = Batch::of(slice.clone());
                 let context = context.after(batch.iter().next().map_or(0, attempts_before));
                 let records = slice.len();
-                let returned = lane.as_ref().map(|_| Buffer::default());
+                let ends = batch.iter().next().zip(batch.iter().last());
+                let returned = lane.as_ref().zip(ends).map(|(_, (first, last))| {
+                    let (topic, partition) = (first.topic().into(), first.partition());
+                    let source = Source { topic, partition, offset: first.offset() };
+                    Buffer::new(source, last.offset())
+                });
                 let source = batch.iter().next().map_or(0, MessageRef::partition);
                 let context = context.returning(source, returned.as_ref());
                 let call = pin!(caught(async { handler.call(batch.clone(), context).await }));
                 match figures.measure(figures.number(1), records, call).await {
                     Ok(()) => {
+                        if let Some((first, last)) = ends {
+                            let offsets = first.offset()..=last.offset();
+                            let (topic, partition) = (first.topic(), first.partition());
+                            services.board.unblock(topic, partition, offsets);
+                        }
                         settle(&slice, records, lane.as_ref().zip(returned.as_ref()));
                         Rest::Untried
                     }
-                    Err(failure) => rest_after(&failure, records, batch.iter().next(), context),
+                    Err(failure) => {
+                        let (first, last) = (ends.map(|it| it.0), ends.map(|it| it.1.offset()));
+                        rest_after(&failure, records, first, last.unwrap_or_default(), context)
+                    }
                 }
             };
             supervised(run, context).await
@@ -409,6 +429,7 @@ fn rest_after(
     failure: &Failure,
     records: usize,
     first: Option<MessageRef<'_>>,
+    last: i64,
     context: Context<'_>,
 ) -> Rest {
     if let Cause::Postponed(Postponed { at, by }) = failure.cause() {
@@ -416,6 +437,11 @@ fn rest_after(
     }
     if let Some(first) = first {
         context.count_failure(first, failure);
+        let refusal = failure.refusal();
+        if refusal.is_some() {
+            context.forget_refusals(first, last);
+        }
+        context.set_blocked(first, refusal);
     }
     let attempt = context.attempt();
     tracing::warn!(record = ?first, records, attempt, %failure, "failed; tried again");

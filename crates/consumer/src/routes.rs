@@ -46,6 +46,11 @@ impl Routes {
         self.routes.iter().map(|(topics, route)| (topics.label(), route))
     }
 
+    /// The routes with what they are for.
+    pub(crate) fn sourced(&self) -> impl Iterator<Item = (&Source, &AnyRoute)> {
+        self.routes.iter().map(|(source, route)| (source, route))
+    }
+
     /// The routes that name a topic.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&Arc<str>, &AnyRoute)> {
         self.routes.iter().filter_map(|(topics, route)| Some((topics.name()?, route)))

@@ -120,6 +120,9 @@ pub enum Pause {
     Memory,
     /// It cannot be read, which is tried again.
     Unreadable,
+    /// A topic refuses what comes of a record ([`Error::Blocked`](crate::Error::Blocked)), which is
+    /// tried again.
+    Blocked,
     /// It is given back.
     Draining,
 }
@@ -141,6 +144,7 @@ impl Pause {
             Self::QueueFull => "queue_full",
             Self::Memory => "memory",
             Self::Unreadable => "unreadable",
+            Self::Blocked => "blocked",
             Self::Draining => "draining",
         }
     }
@@ -153,6 +157,7 @@ impl fmt::Display for Pause {
             Self::QueueFull => "its queue is full",
             Self::Memory => "all queues together are full",
             Self::Unreadable => "it cannot be read; tried again",
+            Self::Blocked => "a topic refuses what comes of a record; tried again",
             Self::Draining => "it is given back",
         })
     }

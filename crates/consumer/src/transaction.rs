@@ -6,14 +6,14 @@
 //! open transaction: a slow handler neither delays readers of committed records nor makes a
 //! transaction time out.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use moldau_client::{
-    Cluster, CommittedOffset, Delivery, Error, GroupMetadata, Producer, ProducerOptions, Result,
-    TopicPartition,
+    Cluster, CommittedOffset, Delivery, Error, GroupMetadata, Producer, ProducerOptions, Record,
+    Result, TopicPartition,
 };
 
 use crate::outgoing::{Buffer, Outgoing};
@@ -94,6 +94,8 @@ impl Lane {
 pub(crate) enum Refusal {
     /// Others may have handled the records, or a server was not there: handle them again.
     Aborted(Error),
+    /// A topic refuses the output of this index.
+    Refused(Error, usize),
     /// Another producer has the transactional id, or the cluster refuses this one for good.
     Final(Error),
 }
@@ -105,8 +107,19 @@ pub(crate) struct Transactor {
     options: ProducerOptions,
     /// `None` after a transaction of which it is not known how it ended.
     producer: Option<Producer>,
-    /// Guards why a batch was refused first.
-    refused: Arc<Mutex<Option<Error>>>,
+    /// Guards which batch was refused first.
+    refused: Arc<Mutex<Option<RefusedBatch>>>,
+    /// Topics that refused a batch of several outputs: each goes in a batch of its own until it is
+    /// known which of them is to blame.
+    alone: HashSet<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct RefusedBatch {
+    error: Error,
+    topic: Arc<str>,
+    /// Indexes of its outputs.
+    outputs: Vec<u64>,
 }
 
 impl Transactor {
@@ -117,7 +130,8 @@ impl Transactor {
     pub(crate) async fn start(cluster: &Cluster, options: ProducerOptions) -> Result<Self> {
         let refused = Arc::default();
         let producer = Some(start(cluster, &options, &refused).await?);
-        Ok(Self { cluster: cluster.clone(), options, producer, refused })
+        let alone = HashSet::new();
+        Ok(Self { cluster: cluster.clone(), options, producer, refused, alone })
     }
 
     /// Makes sure that the last transaction has ended, for as long as the coordinator is not there.
@@ -154,9 +168,16 @@ impl Transactor {
         let Some(producer) = self.producer.take() else { return Ok(()) };
         *self.refusal() = None;
         let begun = Instant::now();
-        let mut error = match write(&producer, member, offsets, outputs).await {
+        let mut culprit = None;
+        let written = write(&producer, &self.alone, outputs, &mut culprit).await;
+        let written = match written {
+            Ok(()) => producer.send_offsets_to_transaction(member, offsets).await,
+            failed => failed,
+        };
+        let mut error = match written {
             Ok(()) => match producer.commit_transaction().await {
                 Ok(()) => {
+                    self.alone.clear();
                     self.producer = Some(producer);
                     return Ok(());
                 }
@@ -166,15 +187,27 @@ impl Transactor {
             },
             Err(error) => error,
         };
-        if let Some(cause) = self.refusal().take() {
+        let aborted = producer.abort_transaction().await;
+        let refused = self.refusal().take();
+        if let Some(RefusedBatch { error: cause, topic, outputs }) = refused {
+            culprit = match outputs.as_slice() {
+                [output] => usize::try_from(*output).ok(),
+                _ => None,
+            };
+            if culprit.is_none() && cause.is_refused() {
+                self.alone.insert(topic);
+            }
             error = cause;
         }
-        match producer.abort_transaction().await {
+        match aborted {
             Ok(()) | Err(Error::NoTransaction) => self.producer = Some(producer),
             Err(fenced) if fenced.is_fenced() => error = fenced,
             Err(error) => tracing::debug!(%error, "a transaction was not aborted"),
         }
-        Err(self.refused(error, begun))
+        Err(match culprit {
+            Some(output) if error.is_refused() => Refusal::Refused(error, output),
+            _ => self.refused(error, begun),
+        })
     }
 
     /// What becomes of the app after a transaction that began then.
@@ -188,49 +221,61 @@ impl Transactor {
         }
     }
 
-    fn refusal(&self) -> MutexGuard<'_, Option<Error>> {
+    fn refusal(&self) -> MutexGuard<'_, Option<RefusedBatch>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Opens a transaction and sends `outputs`; `culprit` is the one that fails it, if one does.
 async fn write(
     producer: &Producer,
-    member: &GroupMetadata,
-    offsets: &[(TopicPartition, CommittedOffset)],
+    alone: &HashSet<Arc<str>>,
     outputs: &[Outgoing],
+    culprit: &mut Option<usize>,
 ) -> Result<()> {
     let mut handles = HashMap::new();
-    for output in outputs {
+    for (index, output) in outputs.iter().enumerate() {
+        *culprit = Some(index);
         if let Entry::Vacant(entry) = handles.entry((output.topic(), output.partition_id())) {
             entry.insert(producer.partition(output.topic(), output.partition_id()).await?);
         }
     }
+    *culprit = None;
     let partitions: Vec<_> = handles.values().copied().collect();
     producer.begin_transaction(&partitions).await?;
-    for output in outputs {
+    for (index, output) in outputs.iter().enumerate() {
         let Some(handle) = handles.get(&(output.topic(), output.partition_id())) else {
             continue;
         };
+        *culprit = Some(index);
         let headers = output.headers();
-        let record = output.record(&headers);
+        let record = Record { token: index as u64, ..output.record(&headers) };
         while let Err(error) = producer.send(*handle, &record) {
             let Error::BufferFull = error else { return Err(error) };
             producer.room_for(&record).await;
         }
+        if alone.contains(output.topic()) {
+            producer.seal(*handle)?;
+        }
     }
-    producer.send_offsets_to_transaction(member, offsets).await
+    *culprit = None;
+    Ok(())
 }
 
 async fn start(
     cluster: &Cluster,
     options: &ProducerOptions,
-    refused: &Arc<Mutex<Option<Error>>>,
+    refused: &Arc<Mutex<Option<RefusedBatch>>>,
 ) -> Result<Producer> {
     let refused = Arc::clone(refused);
     let sink = move |delivery: &Delivery<'_>| {
         if let Some(error) = delivery.error {
             let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
-            refused.get_or_insert_with(|| error.clone());
+            refused.get_or_insert_with(|| RefusedBatch {
+                error: error.clone(),
+                topic: Arc::clone(delivery.topic),
+                outputs: delivery.tokens.to_vec(),
+            });
         }
     };
     Producer::start(cluster, options.clone(), sink).await

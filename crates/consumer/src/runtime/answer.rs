@@ -38,7 +38,10 @@ impl Runtime {
             let is_draining = self.drains.iter().any(|drain| drain.covers(id));
             let is_gone = !metadata.topics.contains_key(&reading.name.topic);
             let gone = || format!("topic {} does not exist", reading.name.topic);
-            let trouble = reading.unreadable.clone().or_else(|| is_gone.then(gone));
+            let blocked = self.services.board.blocked(&reading.name);
+            let blocked = blocked.map(|(at, cause)| format!("blocked at offset {at}: {cause}"));
+            let is_blocked = blocked.is_some();
+            let trouble = reading.unreadable.clone().or_else(|| is_gone.then(gone)).or(blocked);
             let paused = if is_draining {
                 Some(Pause::Draining)
             } else if figures.is_paused {
@@ -46,7 +49,12 @@ impl Runtime {
             } else if is_gone {
                 Some(Pause::Unreadable)
             } else {
-                reading.paused()
+                let blocked = is_blocked.then_some(Pause::Blocked);
+                reading
+                    .paused()
+                    .filter(|it| *it == Pause::Unreadable)
+                    .or(blocked)
+                    .or(reading.paused())
             };
             Some(PartitionStatus {
                 topic: reading.name.topic.to_string(),

@@ -57,6 +57,8 @@ impl Runtime {
         let Some(reading) = self.readings.remove(&id) else { return Commits::default() };
         self.fetcher.unassign(&reading.name);
         self.by_name.remove(&reading.name);
+        let TopicPartition { topic, partition } = &reading.name;
+        self.services.board.unblock(topic, *partition, 0..=i64::MAX);
         self.held_bytes -= reading.held_bytes();
         if !self.scheduler.is_idle(id) {
             self.cancel(id);

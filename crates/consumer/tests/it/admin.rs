@@ -379,7 +379,33 @@ fn the_asyncapi_document_names_topics_payloads_and_the_group() {
     assert_eq!(group["enum"], json!([GROUP]));
     let schemas = &document["components"]["schemas"];
     assert!(schemas["Order"].is_object() && schemas["Line"].is_object(), "{schemas}");
-    // Every reference leads somewhere.
+    assert_references_lead_somewhere(&document);
+}
+
+#[test]
+fn the_asyncapi_document_has_a_channel_without_an_address_for_each_pattern() {
+    let handler = async |_: Message| Ok::<(), String>(());
+    let app = App::new(["localhost:9092"])
+        .group(GROUP)
+        .pattern(r"orders\..*", record(handler).layer(DeadLetters::to("dead")))
+        .topic(TOPIC, record(handler))
+        .pattern("returns~?", record(handler));
+    let document = app.asyncapi();
+    let channels = document["channels"].as_object().unwrap();
+    let names: Vec<_> = channels.keys().collect();
+    assert_eq!(names, ["dead", "orders", "pattern-0", "pattern-1"]);
+    assert_eq!(channels["pattern-0"]["address"], Value::Null);
+    assert!(channels["pattern-0"].as_object().unwrap().contains_key("address"));
+    assert_eq!(channels["pattern-0"]["x-topic-pattern"], r"orders\..*");
+    assert_eq!(channels["pattern-1"]["x-topic-pattern"], "returns~?");
+    assert_eq!(channels["orders"]["address"], "orders");
+    let operations = document["operations"].as_object().unwrap();
+    assert!(operations.contains_key("receive-pattern-0"), "{operations:?}");
+    assert!(operations.contains_key("send-pattern-0-dead"), "{operations:?}");
+    assert_references_lead_somewhere(&document);
+}
+
+fn assert_references_lead_somewhere(document: &Value) {
     let text = document.to_string();
     for reference in text.split("\"$ref\":\"#").skip(1) {
         let pointer = reference.split('"').next().unwrap();

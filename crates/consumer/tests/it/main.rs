@@ -25,6 +25,7 @@ mod periodic;
 mod readers;
 mod rebalances;
 mod recurring;
+mod refused;
 mod registry;
 mod registry_tls;
 mod retry_topics;
