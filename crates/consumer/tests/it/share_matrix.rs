@@ -46,7 +46,10 @@ async fn run(pair: &[Combination], world: &World) {
     let World { broker, written, .. } = world;
     let group = format!("share-{}", pair[0].number.0);
     configure_group(broker, &group, "share.auto.offset.reset", "earliest").await;
-    let app = App::new([broker.address()]).options(broker.options()).share(&group);
+    let mut options = broker.options();
+    // What was said of records goes with the fetch after the one that waits.
+    options.fetcher.max_wait = Duration::from_millis(20);
+    let app = App::new([broker.address()]).options(options).share(&group);
     let (mut app, mut receivers) = (app.workers(workers(pair)), Vec::new());
     for combination in pair {
         let (sender, receiver) = channel();
