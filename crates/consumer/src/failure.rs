@@ -3,10 +3,11 @@
 use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
+use std::future::poll_fn;
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
-
-use futures_util::FutureExt;
 
 use crate::scheduler::PostponedBy;
 
@@ -187,13 +188,16 @@ impl fmt::Display for Failure {
 
 impl StdError for Failure {}
 
-/// What comes of `call`, whose panic is a failure. No `async fn`, whose future would hold that of
-/// `call` twice, at each layer.
-pub(crate) fn caught(
-    call: impl Future<Output = Result<(), Failure>> + Send,
-) -> impl Future<Output = Result<(), Failure>> + Send {
-    AssertUnwindSafe(call).catch_unwind().map(|called| {
-        called.unwrap_or_else(|panic| Err(Cause::Panicked(panic_message(&*panic)).into()))
+/// What comes of `call`, whose panic is a failure. It borrows the call, so that types of layers
+/// within each other do not become deeper than rustc permits.
+pub(crate) fn caught<'a>(
+    mut call: Pin<&'a mut (impl Future<Output = Result<(), Failure>> + Send)>,
+) -> impl Future<Output = Result<(), Failure>> + Send + 'a {
+    poll_fn(move |context| {
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| {
+            Poll::Ready(Err(Cause::Panicked(panic_message(&*panic)).into()))
+        })
     })
 }
 

@@ -19,7 +19,7 @@
 //! ```
 
 use std::marker::PhantomData;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use crate::context::{Context, Services};
@@ -237,7 +237,7 @@ async fn invoke_caught<W, Args>(
     work: W,
     context: Context<'_>,
 ) -> Result<(), Failure> {
-    caught(function.invoke(work, context)).await
+    caught(pin!(function.invoke(work, context))).await
 }
 
 /// A function that is called with what it takes of a `W`, outside of any route. Panics are caught.

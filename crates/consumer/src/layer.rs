@@ -26,7 +26,7 @@ mod unique;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::context::Context;
-use crate::failure::{Failure, caught};
+use crate::failure::Failure;
 use crate::handler::{Handler, Work};
 
 pub use dead_letters::{DeadLetters, Replay};
@@ -105,13 +105,12 @@ impl<L, H> Layered<L, H> {
 }
 
 impl<W: Work, L: Layer<W>, H: Handler<W>> Handler<W> for Layered<L, H> {
-    /// A panic of the layer, or of a handler that is no function, is a failure to the outer layers.
     fn call(
         &self,
         work: W,
         context: Context<'_>,
     ) -> impl Future<Output = Result<(), Failure>> + Send {
-        caught(async move { self.layer.call(&self.inner, work, context).await })
+        self.layer.call(&self.inner, work, context)
     }
 
     fn topics(&self) -> Vec<String> {

@@ -327,7 +327,8 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
                     let context = context.returning(chunk.partition, returned.as_ref());
                     let message = Message::new(Arc::clone(chunk), index);
                     let context = context.after(attempts_before(message.view()));
-                    let call = pin!(caught(async { handler.call(message, context).await }));
+                    let call = pin!(async { handler.call(message, context).await });
+                    let call = pin!(caught(call));
                     if let Err(failure) = figures.measure(number, 1, call).await {
                         let message = Message::new(Arc::clone(chunk), index);
                         return rest_after(&failure, 1, Some(message.view()), offset, context);
@@ -384,7 +385,8 @@ impl<H: Handler<Batch>> Run for ByBatch<H> {
                 });
                 let source = batch.iter().next().map_or(0, MessageRef::partition);
                 let context = context.returning(source, returned.as_ref());
-                let call = pin!(caught(async { handler.call(batch.clone(), context).await }));
+                let call = pin!(async { handler.call(batch.clone(), context).await });
+                let call = pin!(caught(call));
                 match figures.measure(figures.number(1), records, call).await {
                     Ok(()) => {
                         if let Some((first, last)) = ends {

@@ -1,12 +1,13 @@
 //! Puts records that cannot be handled into a topic of their own.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use super::Layer;
 use super::headers::{self, Origin, header};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, caught};
 use crate::handler::{Handler, Work};
 use crate::message::{Message, MessageRef};
 use crate::outbox::To;
@@ -115,7 +116,8 @@ impl<W: Work> Layer<W> for DeadLetters {
     ) -> Result<(), Failure> {
         let is_early =
             |failure: &Failure| failure.is_retriable() && context.attempt() < self.attempts;
-        let failure = match inner.call(work.clone(), context).await {
+        let call = pin!(async { inner.call(work.clone(), context).await });
+        let failure = match caught(call).await {
             Err(failure) if !failure.is_postponed() && !is_early(&failure) => failure,
             called => return called,
         };

@@ -1,10 +1,11 @@
 //! Tries again after a failure.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use super::Layer;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, caught};
 use crate::handler::{Handler, Work};
 use crate::message::MessageRef;
 use crate::scheduler::PostponedBy;
@@ -78,7 +79,8 @@ impl<W: Work> Layer<W> for Retry {
         context: Context<'_>,
     ) -> Result<(), Failure> {
         let first = work.messages().next().map(MessageRef::to_message);
-        match inner.call(work, context).await {
+        let call = pin!(async { inner.call(work, context).await });
+        match caught(call).await {
             Err(failure) if failure.is_retriable() && context.attempt() < self.attempts_max => {
                 tracing::debug!(attempt = context.attempt(), %failure, "a record is tried again");
                 if let Some(first) = first {

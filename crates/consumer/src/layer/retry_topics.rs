@@ -1,12 +1,13 @@
 //! Lets failed records wait in topics of their own, so that they hold up nothing.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::headers::{self, Origin, retry_header};
 use super::{Layer, next_number};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, caught};
 use crate::handler::{Handler, Work};
 use crate::message::MessageRef;
 use crate::outbox::To;
@@ -119,7 +120,8 @@ impl<W: Work> Layer<W> for RetryTopics {
         if due > context.now() {
             return Err(Failure::postponed(due, PostponedBy::Layer(self.number)));
         }
-        let failure = match inner.call(work.clone(), context).await {
+        let call = pin!(async { inner.call(work.clone(), context).await });
+        let failure = match caught(call).await {
             Err(failure) if failure.is_retriable() => failure,
             called => return called,
         };
