@@ -23,7 +23,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use crate::context::{Context, Services};
-use crate::failure::{BoxError, Cause, Failure, caught};
+use crate::failure::{BoxError, Failure, caught};
 use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Outputs;
 use crate::scheduler;
@@ -99,7 +99,8 @@ pub trait Extract<W>: Sized {
     /// Takes it.
     ///
     /// # Errors
-    /// The record does not hold it; [`Cause::Undecodable`] for a payload of another form.
+    /// The record does not hold it; [`Undecodable`](crate::Cause::Undecodable) for a payload of
+    /// another form.
     fn extract(work: &W, context: Context<'_>) -> Result<Self, Failure>;
 
     /// Takes it, as the last argument that does.
@@ -163,7 +164,7 @@ impl<T: serde::de::DeserializeOwned> Extract<Message> for Json<T> {
     fn extract(message: &Message, _: Context<'_>) -> Result<Self, Failure> {
         let value = message.value().unwrap_or(b"null");
         let decoded = serde_json::from_slice(value);
-        decoded.map(Self).map_err(|error| Cause::Undecodable(error.into()).into())
+        decoded.map(Self).map_err(|error| crate::Cause::Undecodable(error.into()).into())
     }
 }
 

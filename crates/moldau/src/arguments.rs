@@ -70,6 +70,9 @@ pub(crate) enum Command {
     Consume(ConsumeOptions),
     /// Hand the records of topics to handlers in any language.
     Run(WorkOptions),
+    /// End the handlers of a `moldau run` that was killed.
+    #[command(hide = true)]
+    RunGuard,
     /// List, describe and delete consumer groups.
     Groups(GroupsOptions),
     /// Create entries for a users file.

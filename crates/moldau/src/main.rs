@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Produce(options) => commands::produce::run(&options),
         Command::Consume(options) => commands::consume::run(&options),
         Command::Run(options) => commands::run::run(&options),
+        Command::RunGuard => Ok(run::guard::run()),
         Command::Groups(options) => commands::groups::run(options),
         Command::Users { action } => commands::users::run(&action),
         Command::Config { action: arguments::ConfigAction::Check { file } } => {

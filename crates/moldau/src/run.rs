@@ -10,6 +10,7 @@
 //! | `pool` | the processes of a route |
 //! | `process` | one process: start, hello, requests, end |
 //! | `child` | the operating system's side of a process |
+//! | `guard` | ends the processes of a `moldau run` that was killed |
 //! | `http` | handlers that are HTTP services |
 //! | `handler` | such a handler as one of the framework |
 //! | `tally` | counts for the summary |
@@ -25,6 +26,7 @@ mod child;
 mod dispatch;
 mod document;
 mod frames;
+pub(crate) mod guard;
 mod handler;
 mod http;
 mod pool;
@@ -35,6 +37,7 @@ mod tally;
 
 pub(crate) use document::{Encoding, Form};
 pub(crate) use frames::Protocol;
+pub(crate) use guard::Guard;
 pub(crate) use handler::{Foreign, Worker};
 pub(crate) use http::{HttpService, HttpSettings, HttpTo};
 pub(crate) use pool::Pool;

@@ -2,6 +2,7 @@
 //! drains them and says what was done.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -19,7 +20,7 @@ use crate::config::worker::{
     GroupType, HandlerKind, HandlerSettings, Layers, RouteSettings, Settings, Source,
 };
 use crate::config::{self, Sources};
-use crate::run::{Foreign, HttpService, Pool, Tally, Worker};
+use crate::run::{Foreign, Guard, HttpService, Pool, Tally, Worker};
 
 pub(crate) fn run(options: &WorkOptions) -> anyhow::Result<ExitCode> {
     let mut sources = Sources::default();
@@ -99,11 +100,13 @@ async fn start(settings: Settings) -> anyhow::Result<(App, Vec<Running>)> {
     if let Some((index, count)) = segment {
         app = app.segment(index, count);
     }
+    let guard = Arc::new(Guard::start().context("cannot start the guard of the handlers")?);
     let mut running = Vec::new();
     for route in routes {
         eprintln!("{PROCESS}: {}", in_words(&route));
         let name = route.name();
-        let handler = start_handler(route.handler).await.map_err(|problem| anyhow!(problem))?;
+        let handler =
+            start_handler(route.handler, &guard).await.map_err(|problem| anyhow!(problem))?;
         let tally = Tally::default();
         let throttle = route.layers.throttle_per_second.map(Throttle::per_second);
         let any = || -> AnyRoute {
@@ -127,10 +130,12 @@ async fn start(settings: Settings) -> anyhow::Result<(App, Vec<Running>)> {
     Ok((app, running))
 }
 
-async fn start_handler(settings: HandlerSettings) -> Result<Foreign, String> {
+async fn start_handler(settings: HandlerSettings, guard: &Arc<Guard>) -> Result<Foreign, String> {
     let HandlerSettings { kind, form, timeout, crashes_max } = settings;
     let worker = match kind {
-        HandlerKind::Processes(pool) => Worker::Processes(Pool::start(pool).await?),
+        HandlerKind::Processes(pool) => {
+            Worker::Processes(Pool::start(pool, Arc::clone(guard)).await?)
+        }
         HandlerKind::Http(http) => Worker::Http(Box::new(HttpService::new(http))),
     };
     Ok(Foreign::new(worker, form, timeout, crashes_max))

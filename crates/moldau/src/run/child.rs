@@ -6,6 +6,7 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -14,6 +15,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::guard::Guard;
 use super::reply::VERSION;
 use super::requests::PoolSettings;
 
@@ -23,6 +25,8 @@ pub(super) struct Child {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: ChildStdout,
     messages: JoinHandle<()>,
+    group: Pid,
+    guard: Arc<Guard>,
 }
 
 impl Child {
@@ -30,7 +34,11 @@ impl Child {
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn start(settings: &PoolSettings, process: usize) -> io::Result<Self> {
+    pub(super) fn start(
+        settings: &PoolSettings,
+        process: usize,
+        guard: &Arc<Guard>,
+    ) -> io::Result<Self> {
         let mut words = settings.command.iter();
         let mut command = Command::new(words.next().map_or("", String::as_str));
         command.args(words).envs(&settings.environment);
@@ -45,7 +53,12 @@ impl Child {
         let stderr = child.stderr.take().expect("stderr is piped");
         let prefix = format!("{}[{process}]: ", settings.name);
         let messages = tokio::spawn(show_messages(prefix, stderr));
-        Ok(Self { stdin: child.stdin.take(), stdout, child, messages })
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let group = group.expect("it was not waited for");
+        let guard = Arc::clone(guard);
+        let child = Self { stdin: child.stdin.take(), stdout, child, messages, group, guard };
+        child.guard.watch(group, settings.stop_timeout)?;
+        Ok(child)
     }
 
     /// Waits for the end of a process that has closed its stdout, and kills it if it goes on.
@@ -86,10 +99,10 @@ impl Child {
     }
 
     fn signal(&self, signal: Signal) {
-        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(group) = id {
+        // The number of a process that was waited for may be that of another.
+        if self.child.id().is_some() {
             // It fails only if the process is gone.
-            let _ = kill_process_group(group, signal);
+            let _ = kill_process_group(self.group, signal);
         }
     }
 
@@ -102,6 +115,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        self.guard.forget(self.group);
         self.messages.abort();
     }
 }

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use super::dispatch::Request;
 use super::document::Document;
+use super::guard::Guard;
 use super::process;
 use super::requests::{Answer, Call, PoolSettings, Shared};
 
@@ -25,9 +26,9 @@ impl Pool {
     ///
     /// # Errors
     /// Which one did not, and why.
-    pub(crate) async fn start(settings: PoolSettings) -> Result<Self, String> {
+    pub(crate) async fn start(settings: PoolSettings, guard: Arc<Guard>) -> Result<Self, String> {
         let processes = settings.processes;
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Arc::new(Shared::new(settings, guard));
         let stop = watch::Sender::new(false);
         let mut tasks = JoinSet::new();
         let mut started = Vec::new();

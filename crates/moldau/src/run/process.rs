@@ -93,7 +93,7 @@ enum End {
 async fn begin(shared: &Shared, slot: usize) -> Result<Process, String> {
     let settings = &shared.settings;
     let program = settings.command.first().map_or("", String::as_str);
-    let child = Child::start(settings, slot);
+    let child = Child::start(settings, slot, &shared.guard);
     let mut child = child.map_err(|error| format!("cannot be started: {program}: {error}"))?;
     let mut decoder = Decoder::new(settings.protocol);
     let hello = async {

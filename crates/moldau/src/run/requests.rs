@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
@@ -10,6 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use super::dispatch::Dispatch;
 use super::document::{Document, Form};
 use super::frames::Protocol;
+use super::guard::Guard;
 use super::reply::Outcome;
 
 /// How the processes of a route are started, and what they are sent.
@@ -53,6 +54,8 @@ pub(super) struct Call {
 /// What the processes of a route share.
 pub(super) struct Shared {
     pub(super) settings: PoolSettings,
+    /// Ends the processes if this one is killed.
+    pub(super) guard: Arc<Guard>,
     /// Guards the requests.
     dispatch: Mutex<Dispatch<Call>>,
     /// Wakes each process for requests.
@@ -60,10 +63,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(settings: PoolSettings) -> Self {
+    pub(super) fn new(settings: PoolSettings, guard: Arc<Guard>) -> Self {
         let dispatch = Dispatch::new(settings.processes, settings.in_flight_max);
         let wake = (0..settings.processes).map(|_| Notify::new()).collect();
-        Self { settings, dispatch: Mutex::new(dispatch), wake }
+        Self { settings, guard, dispatch: Mutex::new(dispatch), wake }
     }
 
     /// Changes the requests, and wakes the processes that are to be sent some.

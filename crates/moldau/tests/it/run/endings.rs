@@ -63,6 +63,38 @@ fn nothing_is_lost_when_a_worker_is_killed() {
     });
 }
 
+/// A handler that waits for something else than its stdin does not find that closed, and what it
+/// has started knows nothing of `moldau run`.
+#[test]
+fn handlers_that_hang_end_with_a_worker_that_is_killed() {
+    const HANGING: &str = r#"
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+started = subprocess.Popen(["sleep", "1000"])
+open("pids", "a").write(f"{os.getpid()}\n{started.pid}\n")
+print('{"moldau":1}', flush=True)
+sys.stdin.readline()
+print("hangs", file=sys.stderr, flush=True)
+while True:
+    time.sleep(1)
+"#;
+    block_on(async {
+        let site = Site::new(&[("in", 1)]).await;
+        site.write("hanging.py", HANGING);
+        site.produce("in", &[(None, "x")]).await;
+        let config = site.config(
+            "worker.yaml",
+            "routes:\n  - topics: in\n    handler: \
+             {command: [python3, hanging.py], stop_timeout_ms: 50}\n",
+        );
+        let mut worker = site.worker(&config);
+        worker.wait_for_line("hangs");
+        assert!(ids(&site).iter().all(|id| is_running(id)));
+        worker.kill();
+        wait_for_end(&ids(&site));
+    });
+}
+
 #[test]
 fn two_workers_share_partitions_and_one_takes_over() {
     block_on(async {
