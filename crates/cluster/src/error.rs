@@ -33,6 +33,27 @@ pub enum Error {
     /// Another broker has replaced or removed the sources: plan again.
     #[error("the sources of the swap have changed")]
     SourcesChanged,
+    /// Another broker owns the log of frames: follow it.
+    #[error("epoch {by} of the log of frames has begun")]
+    Fenced {
+        /// The newest epoch.
+        by: i64,
+    },
+    /// The log of frames has another frame in this place, or none before it: follow it.
+    #[error("the log of frames goes on with {next}")]
+    OutOfSequence {
+        /// Sequence behind its last frame.
+        next: i64,
+    },
+    /// Frames gave way to a snapshot: load that.
+    #[error("a snapshot took the place of the frames below {by}")]
+    FramesReplaced {
+        /// Sequence of the first frame that is left.
+        by: i64,
+    },
+    /// Operator: a broker of this id is alive, or was until some seconds ago: register later.
+    #[error("there is a broker {0}")]
+    BrokerIdTaken(i32),
     /// Operator: the schema of the database does not fit this program.
     #[error("the database has schema version {found}, this program needs {needed}")]
     SchemaVersion {

@@ -8,6 +8,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `sequencer` | requests that order batches, and their answers |
+//! | `frames` | the log of the cluster's own state, its owner, and the brokers that are alive |
 //! | `postgres` | the sequencer in PostgreSQL |
 //! | `memory` | a sequencer in memory with the same rules, for simulation and models |
 //! | `object` | the format of an object |
@@ -26,10 +27,12 @@
 //! - A key is either committed or condemned, whichever comes first. Only objects of dead keys are
 //!   deleted, and no extent names one.
 //! - No clock and no lease decides anything. A broker that was paused is merely late.
+//! - Frames of an epoch are appended only while no later epoch has begun.
 //! - An offset below the high watermark never changes its record.
 
 mod bucket;
 mod error;
+mod frames;
 pub mod garbage;
 mod memory;
 pub mod object;
@@ -45,6 +48,7 @@ mod writer;
 
 pub use bucket::{Addressing, Bucket, BucketSettings, Credentials};
 pub use error::{Error, StoreRefusal};
+pub use frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration};
 pub use memory::{Memory, State};
 pub use postgres::{Postgres, Settings, Telling};
 pub use reader::{Reader, ReaderOptions, Records};

@@ -4,6 +4,7 @@
 //! tasks.
 
 mod append;
+mod frames;
 mod state;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,6 +16,8 @@ use crate::sequencer::{
     Topic,
 };
 
+use self::frames::FrameLog;
+
 pub use self::state::State;
 
 /// A sequencer in memory.
@@ -22,6 +25,8 @@ pub use self::state::State;
 pub struct Memory {
     /// Guards all of the state; held for one request.
     state: Arc<Mutex<State>>,
+    /// Guards the frames and the brokers; held for one request.
+    frames: Arc<Mutex<FrameLog>>,
 }
 
 impl Memory {

@@ -2,8 +2,10 @@
 //! half done.
 
 mod arrays;
+mod frames;
 mod link;
 mod schema;
+mod session;
 mod telling;
 
 use std::sync::Arc;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, watch};
 
 use crate::sequencer::LogId;
 
@@ -17,9 +17,20 @@ pub struct Wakes {
     /// Guards the logs that reads wait for, with the number of these reads.
     waiting: Mutex<HashMap<LogId, (usize, Arc<Notify>)>>,
     /// Guards what other brokers were not told yet.
-    untold: Mutex<BTreeSet<LogId>>,
+    untold: Mutex<Untold>,
     /// There is something to tell.
     announced: Notify,
+    /// Counts the wakes of those that follow the frames.
+    frames: watch::Sender<u64>,
+}
+
+/// What other brokers are to be told.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Untold {
+    /// Logs that have more records.
+    pub(crate) logs: BTreeSet<LogId>,
+    /// There are more frames, or another owner.
+    pub(crate) frames: bool,
 }
 
 /// What a wake is about.
@@ -27,7 +38,9 @@ pub struct Wakes {
 pub(crate) enum Wake {
     /// Logs that have more records.
     Logs(Vec<LogId>),
-    /// Some logs; it is unknown which.
+    /// More frames, or another owner of them.
+    Frames,
+    /// Some of all that; it is unknown what.
     All,
 }
 
@@ -47,20 +60,37 @@ impl Wakes {
             return;
         }
         let mut untold = lock(&self.untold);
-        untold.extend(&logs);
+        untold.logs.extend(&logs);
         // Nobody tells them: then nobody else is there, or they poll.
-        if untold.len() > UNTOLD_MAX {
-            untold.clear();
+        if untold.logs.len() > UNTOLD_MAX {
+            untold.logs.clear();
         }
         drop(untold);
         self.announced.notify_one();
         self.wake(&Wake::Logs(logs));
     }
 
+    /// Frames were appended, or their log was claimed: wakes those that follow it, as
+    /// [`Wakes::announce`] does.
+    pub fn announce_frames(&self) {
+        lock(&self.untold).frames = true;
+        self.announced.notify_one();
+        self.wake(&Wake::Frames);
+    }
+
+    /// Changes with each wake of those that follow the frames.
+    pub fn frames(&self) -> watch::Receiver<u64> {
+        self.frames.subscribe()
+    }
+
     /// Wakes the reads of this broker.
     pub(crate) fn wake(&self, wake: &Wake) {
+        if matches!(wake, Wake::Frames | Wake::All) {
+            self.frames.send_modify(|wakes| *wakes += 1);
+        }
         let waiting = lock(&self.waiting);
         match wake {
+            Wake::Frames => {}
             Wake::Logs(logs) => {
                 for (_, notify) in logs.iter().filter_map(|log| waiting.get(log)) {
                     notify.notify_waiters();
@@ -81,10 +111,10 @@ impl Wakes {
     }
 
     /// Waits until there is something to tell, and takes it.
-    pub(crate) async fn untold(&self) -> BTreeSet<LogId> {
+    pub(crate) async fn untold(&self) -> Untold {
         loop {
             let untold = std::mem::take(&mut *lock(&self.untold));
-            if !untold.is_empty() {
+            if untold != Untold::default() {
                 return untold;
             }
             self.announced.notified().await;

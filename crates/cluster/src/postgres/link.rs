@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_postgres::error::DbError;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row, Socket, Statement};
@@ -17,7 +18,7 @@ use super::Settings;
 /// Connections that are kept between requests.
 pub(super) struct Pool {
     config: Config,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     /// One permit per connection.
     room: Semaphore,
     /// Guards the list of connections without a request.
@@ -44,8 +45,23 @@ impl Pool {
 
     /// A connection whose traffic the caller drives.
     pub(super) async fn open(&self) -> Answer<(Client, Traffic)> {
-        let connected =
-            timeout(self.timeout, self.config.connect(NoTls)).await.map_err(|_| late())?;
+        self.open_with(&self.config).await
+    }
+
+    /// As [`Self::open`]; a network that is cut ends the connection within seconds.
+    pub(super) async fn open_session(&self) -> Answer<(Client, Traffic)> {
+        let mut config = self.config.clone();
+        config
+            .keepalives(true)
+            .keepalives_idle(Duration::from_secs(1))
+            .keepalives_interval(Duration::from_secs(1))
+            .keepalives_retries(2)
+            .tcp_user_timeout(Duration::from_millis(1_500));
+        self.open_with(&config).await
+    }
+
+    async fn open_with(&self, config: &Config) -> Answer<(Client, Traffic)> {
+        let connected = timeout(self.timeout, config.connect(NoTls)).await.map_err(|_| late())?;
         connected.map_err(|error| meaning(&error))
     }
 
@@ -97,7 +113,7 @@ impl Connection {
     }
 }
 
-fn late() -> Error {
+pub(super) fn late() -> Error {
     Error::SequencerAway("the time is over".into())
 }
 
@@ -112,6 +128,8 @@ pub(super) fn meaning(error: &tokio_postgres::Error) -> Error {
         "MD003" => Error::OffsetOutOfRange(-1),
         "MD004" => Error::SourcesChanged,
         "MD005" => Error::TopicExists(String::new()),
+        "MD006" => Error::Fenced { by: detail(told) },
+        "MD007" => Error::OutOfSequence { next: detail(told) },
         code => match code.get(..2) {
             // Connection, serialization and deadlock, resources, operator, system.
             Some("08" | "40" | "53" | "55" | "57" | "58") => {
@@ -120,6 +138,11 @@ pub(super) fn meaning(error: &tokio_postgres::Error) -> Error {
             _ => Error::Refused(format!("{} ({code})", told.message())),
         },
     }
+}
+
+/// The number that a function of ours gives with its error.
+fn detail(told: &DbError) -> i64 {
+    told.detail().and_then(|detail| detail.parse().ok()).unwrap_or(-1)
 }
 
 impl Error {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::Answer;
 use crate::sequencer::LogId;
-use crate::wakes::{Wake, Wakes};
+use crate::wakes::{Untold, Wake, Wakes};
 
 use super::link::{Pool, Traffic, meaning};
 
@@ -79,8 +79,13 @@ async fn tell(client: &Client, own: &AtomicI32, wakes: &Wakes) -> Answer<()> {
     }
 }
 
+fn payloads(untold: &Untold) -> Vec<String> {
+    let frames = untold.frames.then(|| FRAMES.to_owned());
+    frames.into_iter().chain(payloads_of(&untold.logs)).collect()
+}
+
 /// Texts of notifications: topic and partition of each log, as many as fit.
-fn payloads(logs: &BTreeSet<LogId>) -> Vec<String> {
+fn payloads_of(logs: &BTreeSet<LogId>) -> Vec<String> {
     if logs.len() > LOGS_MAX {
         return vec![ALL.to_owned()];
     }
@@ -90,6 +95,9 @@ fn payloads(logs: &BTreeSet<LogId>) -> Vec<String> {
 }
 
 fn wake(payload: &str) -> Wake {
+    if payload == FRAMES {
+        return Wake::Frames;
+    }
     let log = |text: &str| {
         let (topic, partition) = text.split_once(':')?;
         Some(LogId { topic: Uuid::try_parse(topic).ok()?, partition: partition.parse().ok()? })
@@ -101,6 +109,8 @@ fn wake(payload: &str) -> Wake {
 /// No notification is flushed: it does not survive a crash anyway.
 const LISTEN: &str = "set synchronous_commit = off; listen moldau_appends";
 const NOTIFY: &str = "select pg_notify('moldau_appends', $1)";
+/// Brokers that do not know it wake all, as they do for [`ALL`].
+const FRAMES: &str = "frames";
 const ALL: &str = "*";
 /// A payload has up to 7999 bytes, and a log up to 44.
 const LOGS_OF_PAYLOAD_MAX: usize = 180;
@@ -116,23 +126,31 @@ mod tests {
     fn a_payload_fits_and_wakes_the_logs_that_it_names() {
         let log = |partition| LogId { topic: Uuid::from_u128(u128::MAX), partition };
         let logs: BTreeSet<LogId> = (0..200).map(|i| log(i32::MAX - i)).collect();
-        let payloads = payloads(&logs);
+        let payloads = payloads_of(&logs);
         assert_eq!(payloads.len(), 2);
         let mut woken = BTreeSet::new();
         for payload in &payloads {
             assert!(payload.len() < 8_000);
             match wake(payload) {
                 Wake::Logs(logs) => woken.extend(logs),
-                Wake::All => panic!("{payload}"),
+                Wake::Frames | Wake::All => panic!("{payload}"),
             }
         }
         assert_eq!(woken, logs);
     }
 
     #[test]
+    fn frames_are_told_beside_the_logs() {
+        let logs = [LogId { topic: Uuid::nil(), partition: 0 }].into();
+        let told = payloads(&Untold { logs, frames: true });
+        let woken: Vec<Wake> = told.iter().map(|payload| wake(payload)).collect();
+        assert!(matches!(&woken[..], [Wake::Frames, Wake::Logs(logs)] if logs.len() == 1));
+    }
+
+    #[test]
     fn many_logs_and_strange_texts_wake_all() {
         let log = |partition| LogId { topic: Uuid::nil(), partition };
-        let many = payloads(&(0..100_000).map(log).collect());
+        let many = payloads_of(&(0..100_000).map(log).collect());
         for payload in many.iter().map(String::as_str).chain(["", "a:1", ":", "é"]) {
             assert_eq!(wake(payload), Wake::All, "{payload}");
         }

@@ -5,6 +5,7 @@
 mod batches;
 mod bucket;
 mod faults;
+mod frames;
 mod model;
 mod objects;
 mod postgres_server;

@@ -1,0 +1,211 @@
+//! The log of frames in memory.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration, Session};
+use crate::{Answer, Error};
+
+use super::Memory;
+
+/// The frames, their owner, and the brokers.
+#[derive(Debug, Default)]
+pub(super) struct FrameLog {
+    /// Drawn when it is asked for.
+    cluster_id: Option<Uuid>,
+    /// The last owner.
+    owner: Option<Owner>,
+    first_sequence: i64,
+    /// With their epochs, from the first sequence on.
+    frames: Vec<(i64, Bytes)>,
+    snapshot: Option<Bytes>,
+    /// Counts sessions.
+    sessions: u64,
+    /// Session of the owner.
+    owning: Option<Held>,
+    registered: BTreeMap<i32, (BrokerRow, Held)>,
+}
+
+#[derive(Debug)]
+struct Held {
+    session: u64,
+    broker: i32,
+    ending: watch::Sender<bool>,
+}
+
+/// Ends a session when dropped.
+struct Holder {
+    log: Arc<Mutex<FrameLog>>,
+    session: u64,
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        lock(&self.log).end(|held| held.session == self.session);
+    }
+}
+
+impl Memory {
+    /// Ends the sessions of a broker, as a network that is cut does.
+    pub fn end_sessions(&self, broker: i32) {
+        lock(&self.frames).end(|held| held.broker == broker);
+    }
+
+    fn answer<'a, T: Send + 'a>(
+        &self,
+        ask: impl FnOnce(&mut FrameLog) -> Answer<T>,
+    ) -> Asked<'a, T> {
+        let answer = ask(&mut lock(&self.frames));
+        Box::pin(ready(answer))
+    }
+}
+
+impl Frames for Memory {
+    fn claim<'a>(&'a self, broker: i32, address: &'a str) -> Asked<'a, Option<Ownership>> {
+        self.answer(|log| {
+            if log.owning.is_some() {
+                return Ok(None);
+            }
+            let epoch = log.epoch() + 1;
+            log.owner = Some(Owner { broker, epoch, address: address.to_owned() });
+            let (held, session) = log.hold(broker, &self.frames);
+            log.owning = Some(held);
+            Ok(Some(Ownership::of(epoch, log.next_sequence(), session)))
+        })
+    }
+
+    fn append(&self, epoch: i64, first_sequence: i64, frames: Vec<Bytes>) -> Asked<'_, ()> {
+        self.answer(|log| log.append(epoch, first_sequence, frames))
+    }
+
+    fn read(&self, from: i64, bytes_max: usize) -> Asked<'_, Vec<Frame>> {
+        self.answer(|log| log.read(from, bytes_max))
+    }
+
+    fn owner(&self) -> Asked<'_, Option<Owner>> {
+        self.answer(|log| Ok(log.owner.clone().filter(|_| log.owning.is_some())))
+    }
+
+    fn put_snapshot(&self, epoch: i64, sequence: i64, bytes: Bytes) -> Asked<'_, ()> {
+        self.answer(|log| log.put_snapshot(epoch, sequence, bytes))
+    }
+
+    fn snapshot(&self) -> Asked<'_, Option<(i64, Bytes)>> {
+        self.answer(|log| Ok(log.snapshot.clone().map(|bytes| (log.first_sequence, bytes))))
+    }
+
+    fn cluster_id(&self) -> Asked<'_, Uuid> {
+        self.answer(|log| Ok(*log.cluster_id.get_or_insert_with(Uuid::new_v4)))
+    }
+
+    fn register(&self, broker: BrokerRow) -> Asked<'_, Registration> {
+        self.answer(|log| {
+            if log.registered.contains_key(&broker.id) {
+                return Err(Error::BrokerIdTaken(broker.id));
+            }
+            let (held, session) = log.hold(broker.id, &self.frames);
+            log.registered.insert(broker.id, (broker, held));
+            Ok(Registration::of(session))
+        })
+    }
+
+    fn brokers(&self) -> Asked<'_, Vec<BrokerRow>> {
+        self.answer(|log| Ok(log.registered.values().map(|(broker, _)| broker.clone()).collect()))
+    }
+}
+
+impl FrameLog {
+    fn epoch(&self) -> i64 {
+        self.owner.as_ref().map_or(0, |owner| owner.epoch)
+    }
+
+    fn next_sequence(&self) -> i64 {
+        self.first_sequence + i64::try_from(self.frames.len()).unwrap_or(i64::MAX)
+    }
+
+    fn hold(&mut self, broker: i32, log: &Arc<Mutex<Self>>) -> (Held, Session) {
+        self.sessions += 1;
+        let session = self.sessions;
+        let (ending, ended) = watch::channel(false);
+        let holder = Holder { log: Arc::clone(log), session };
+        (Held { session, broker, ending }, Session::of(ended, Box::new(holder)))
+    }
+
+    fn end(&mut self, is_over: impl Fn(&Held) -> bool) {
+        if let Some(held) = self.owning.take_if(|held| is_over(held)) {
+            held.ending.send_replace(true);
+        }
+        self.registered.retain(|_, (_, held)| {
+            let is_over = is_over(held);
+            if is_over {
+                held.ending.send_replace(true);
+            }
+            !is_over
+        });
+    }
+
+    fn check(&self, epoch: i64) -> Answer<()> {
+        if epoch == self.epoch() { Ok(()) } else { Err(Error::Fenced { by: self.epoch() }) }
+    }
+
+    fn append(&mut self, epoch: i64, first_sequence: i64, frames: Vec<Bytes>) -> Answer<()> {
+        self.check(epoch)?;
+        let next = self.next_sequence();
+        let differs = Error::OutOfSequence { next };
+        let there =
+            usize::try_from(next.saturating_sub(first_sequence)).map_err(|_| differs.clone())?;
+        let (known, fresh) = frames.split_at(there.min(frames.len()));
+        if !known.is_empty() {
+            let from = usize::try_from(first_sequence.saturating_sub(self.first_sequence));
+            let rows = from.ok().and_then(|from| self.frames.get(from..));
+            let are_same = rows.is_some_and(|rows| {
+                rows.iter().zip(known).all(|(row, known)| *row == (epoch, known.clone()))
+            });
+            if !are_same {
+                return Err(differs);
+            }
+        }
+        self.frames.extend(fresh.iter().map(|frame| (epoch, frame.clone())));
+        Ok(())
+    }
+
+    fn read(&self, from: i64, bytes_max: usize) -> Answer<Vec<Frame>> {
+        let Ok(skipped) = usize::try_from(from.saturating_sub(self.first_sequence)) else {
+            return Err(Error::FramesReplaced { by: self.first_sequence });
+        };
+        let mut before = 0;
+        let rows = self.frames.iter().skip(skipped).take_while(|(_, bytes)| {
+            let is_wanted = before < bytes_max.max(1);
+            before += bytes.len();
+            is_wanted
+        });
+        Ok((from..)
+            .zip(rows)
+            .map(|(sequence, row)| Frame { sequence, bytes: row.1.clone() })
+            .collect())
+    }
+
+    fn put_snapshot(&mut self, epoch: i64, sequence: i64, bytes: Bytes) -> Answer<()> {
+        self.check(epoch)?;
+        let next = self.next_sequence();
+        if sequence < 0 || sequence > next {
+            return Err(Error::OutOfSequence { next });
+        }
+        if let Ok(gone) = usize::try_from(sequence - self.first_sequence) {
+            self.frames.drain(..gone);
+            self.first_sequence = sequence;
+            self.snapshot = Some(bytes);
+        }
+        Ok(())
+    }
+}
+
+fn lock(log: &Mutex<FrameLog>) -> MutexGuard<'_, FrameLog> {
+    // A request that panicked is a failed test.
+    log.lock().unwrap_or_else(PoisonError::into_inner)
+}
