@@ -96,19 +96,21 @@ impl RouteFigures {
         }
     }
 
-    /// Numbers the next `calls` calls of the handler; returns the first number.
-    pub(crate) fn number(&self, calls: usize) -> u64 {
-        self.calls.fetch_add(u64::try_from(calls).unwrap_or(1), Ordering::Relaxed)
+    /// Counts the next `calls` calls of the handler; returns which of them is one of the sample. It
+    /// may be none: a number that they do not reach.
+    pub(crate) fn sample(&self, calls: usize) -> u64 {
+        let first = self.calls.fetch_add(u64::try_from(calls).unwrap_or(1), Ordering::Relaxed);
+        first.next_multiple_of(SAMPLE_EVERY) - first
     }
 
     /// Runs a call of the handler, and measures it if it is one of the sample.
     pub(crate) async fn measure<T>(
         &self,
-        number: u64,
+        is_sample: bool,
         records: usize,
         mut call: Pin<&mut impl Future<Output = T>>,
     ) -> T {
-        if !number.is_multiple_of(SAMPLE_EVERY) && !self.is_slow.load(Ordering::Relaxed) {
+        if !is_sample && !self.is_slow.load(Ordering::Relaxed) {
             return call.await;
         }
         let mut cpu = Duration::ZERO;
@@ -320,8 +322,8 @@ fn thread_cpu() -> Duration {
 /// Kinds of failures, by [`Failure::kind`].
 const KINDS: [&str; 5] = ["failed", "permanent", "undecodable", "timed_out", "panicked"];
 
-/// Calls of which one is measured: two readings of a clock of the kernel for each poll then cost
-/// 20 ns per call.
+/// Calls of which one is measured, but not more than one of those that are made without a pause:
+/// two readings of a clock of the kernel for each poll cost as much as ten records.
 const SAMPLE_EVERY: u64 = 32;
 
 /// Calls of this length are all measured, so that a quiet route has figures too. The choice goes by

@@ -313,10 +313,8 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
         running.set(async move {
             let context = Context::new(slice.attempt(), &services);
             let run = async {
-                let first = figures.number(slice.len());
-                for (number, (position, (chunk, index))) in
-                    (first..).zip(slice.records().enumerate())
-                {
+                let sample = figures.sample(slice.len());
+                for (number, (position, (chunk, index))) in (0..).zip(slice.records().enumerate()) {
                     if slice.is_stopped() {
                         break;
                     }
@@ -329,7 +327,7 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
                     let context = context.after(attempts_before(message.view()));
                     let call = pin!(async { handler.call(message, context).await });
                     let call = pin!(caught(call));
-                    if let Err(failure) = figures.measure(number, 1, call).await {
+                    if let Err(failure) = figures.measure(number == sample, 1, call).await {
                         let message = Message::new(Arc::clone(chunk), index);
                         return rest_after(&failure, 1, Some(message.view()), offset, context);
                     }
@@ -387,7 +385,7 @@ impl<H: Handler<Batch>> Run for ByBatch<H> {
                 let context = context.returning(source, returned.as_ref());
                 let call = pin!(async { handler.call(batch.clone(), context).await });
                 let call = pin!(caught(call));
-                match figures.measure(figures.number(1), records, call).await {
+                match figures.measure(figures.sample(1) == 0, records, call).await {
                     Ok(()) => {
                         if let Some((first, last)) = ends {
                             let offsets = first.offset()..=last.offset();
