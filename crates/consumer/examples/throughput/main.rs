@@ -7,16 +7,21 @@
 //! Each measurement is a process of its own, so its CPU time is that of the consumer alone. Without
 //! `bootstrap`, the broker is another process that this one starts. A line per mode gives medians.
 //!
+//! With `tests=1000` it times so many tests with a broker each, in parallel. With `stall=600` it
+//! prints the memory of an app whose handlers stand still for so many seconds.
+//!
 //! With `topics=1000` it measures what many topics cost instead, all of them together with so many
 //! `records`: see `topics`.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `fill` | the broker's process, and the records of a topic |
+//! | `limits` | tests in parallel, and handlers that stand still |
 //! | `modes` | one measurement: a process that consumes a topic |
 //! | `topics` | measurements of many topics |
 
 mod fill;
+mod limits;
 mod modes;
 mod topics;
 
@@ -31,9 +36,15 @@ fn main() -> Result<(), Error> {
         Some("broker") => fill::serve(),
         Some("measure") => modes::measure(&Options::of(&arguments[1..])?),
         Some("measure-topics") => topics::measure(&Options::of(&arguments[1..])?),
+        Some("measure-stall") => limits::measure_stall(&Options::of(&arguments[1..])?),
         _ => {
             let options = Options::of(&arguments)?;
-            if options.topics.is_some() { topics::compare(&options) } else { compare(&options) }
+            match (options.tests, options.stall, options.topics) {
+                (Some(count), ..) => limits::tests(count),
+                (_, Some(seconds), _) => limits::stall(&options, seconds),
+                (_, _, Some(_)) => topics::compare(&options),
+                _ => compare(&options),
+            }
         }
     }
 }
@@ -44,6 +55,9 @@ struct Options {
     bootstrap: Option<String>,
     topic: String,
     topics: Option<usize>,
+    tests: Option<usize>,
+    /// Seconds.
+    stall: Option<u64>,
     records: usize,
     partitions: Vec<usize>,
     rounds: usize,
@@ -57,6 +71,8 @@ impl Options {
             bootstrap: None,
             topic: "throughput".to_owned(),
             topics: None,
+            tests: None,
+            stall: None,
             records: 4_000_000,
             partitions: vec![1, 10],
             rounds: 5,
@@ -68,6 +84,8 @@ impl Options {
                 "bootstrap" => options.bootstrap = Some(value.to_owned()),
                 "topic" => value.clone_into(&mut options.topic),
                 "topics" => options.topics = Some(value.parse()?),
+                "tests" => options.tests = Some(value.parse()?),
+                "stall" => options.stall = Some(value.parse()?),
                 "records" => options.records = value.parse()?,
                 "partitions" => {
                     options.partitions =
