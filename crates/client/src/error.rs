@@ -232,6 +232,21 @@ impl Error {
         matches!(self, Self::Tls { .. } | Self::Authentication { .. })
     }
 
+    /// True if the cluster knows this client and does not let it do that, before someone grants the
+    /// right.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(
+            self.code(),
+            Some(
+                ErrorCode::TopicAuthorizationFailed
+                    | ErrorCode::GroupAuthorizationFailed
+                    | ErrorCode::ClusterAuthorizationFailed
+                    | ErrorCode::TransactionalIdAuthorizationFailed
+            )
+        )
+    }
+
     /// True if a record is refused as it is, or its topic refuses every record of this client:
     /// sending it again does not help before someone changes something. A topic that does not
     /// exist is one of them: it was waited for.

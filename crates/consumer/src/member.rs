@@ -418,6 +418,11 @@ async fn committed(
             Err(error) if error.is_retriable() => {
                 tracing::warn!(%error, "committed offsets cannot be read yet");
             }
+            // A right that was revoked while the app ran may be granted again.
+            Err(error) if error.is_unauthorized() => {
+                tracing::warn!(%error, "committed offsets cannot be read");
+                tokio::time::sleep(RIGHTS_PAUSE).await;
+            }
             answer => return Ok(answer?),
         }
     }
@@ -452,6 +457,9 @@ const COMMANDS_MAX: usize = 64;
 
 /// Pause before the records of an aborted transaction are handled again.
 const REWIND_PAUSE: Duration = Duration::from_millis(100);
+
+/// Pause before committed offsets are asked for again that the app may not read.
+const RIGHTS_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long commits wait for those of other shards, which send them at the same times.
 const GATHER_TIME: Duration = Duration::from_millis(20);

@@ -33,6 +33,8 @@
 //! | slow fetches | [`Faults::hold_fetches`], [`Faults::delay_fetches`] |
 //! | a member that its group takes for dead | [`Faults::hold_heartbeats`] |
 //! | a rebalance | [`TestBroker::rebalance`] |
+//! | a broker that restarts | [`TestBroker::restart`] |
+//! | rights that are revoked | [`TestBroker::with_authorization`] |
 //! | records that are delivered again | [`TestBroker::rewind`] |
 //!
 //! [`TestBroker::ledger`] says which records are done.
@@ -48,14 +50,15 @@ use std::thread;
 use std::time::Duration;
 
 use moldau_broker::{
-    Advertised, Broker, Config, Durability, GroupSettings, ListenerConfig, QuotaWindow,
-    SaslListener, TelemetrySettings, TopicDefaults, TransactionSettings, Unpacking,
+    Advertised, AuthorizationSettings, Broker, Config, Durability, GroupSettings, ListenerConfig,
+    QuotaWindow, SaslListener, TelemetrySettings, TopicDefaults, TransactionSettings, Unpacking,
 };
 use moldau_client::{
     Admin, Cluster, ClusterOptions, Delivery, Fetcher, FetcherOptions, GroupProtocol,
     MembershipOptions, OffsetSpec, Producer, ProducerOptions, Record, Start, TopicPartition,
     TopicSpec, partition_for_key,
 };
+use moldau_net::Principal;
 use moldau_net::sasl::Mechanism;
 use moldau_records::Decompressor;
 use rustix::fs::statvfs;
@@ -70,7 +73,9 @@ pub use faults::{Faults, HeldFetches, HeldHeartbeats};
 
 /// A broker that ends when it is dropped, with all its data.
 pub struct TestBroker {
-    broker: Broker,
+    /// `None` while it restarts.
+    broker: Option<Broker>,
+    config: Config,
     clock: Clock,
     cluster: OnceCell<Cluster>,
     /// Where the relay for faults will listen, until it does.
@@ -114,27 +119,57 @@ impl TestBroker {
     #[must_use]
     pub fn with_sasl(reauthentication: Duration) -> Self {
         Self::start_in(directory(), |config| {
-            let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            let mut listener = ListenerConfig::plain(any_port, None);
-            listener.name = "SASL".to_owned();
-            listener.sasl = Some(SaslListener {
-                mechanisms: vec![Mechanism::ScramSha256],
-                users: Arc::default(),
-                tokens: None,
-                max_reauthentication: Some(reauthentication),
-            });
-            config.listeners.insert(SASL_LISTENER, listener);
+            config.listeners.insert(SASL_LISTENER, sasl_listener(Some(reauthentication)));
         })
     }
 
-    /// Where clients of [`with_sasl`](Self::with_sasl) connect that authenticate: `host:port`.
+    /// Starts a broker with one more listener, as [`with_sasl`](Self::with_sasl), whose users may
+    /// do what ACLs allow them and nothing else.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn with_authorization() -> Self {
+        Self::start_in(directory(), |config| {
+            config.listeners.insert(SASL_LISTENER, sasl_listener(None));
+            config.authorization = Some(AuthorizationSettings {
+                super_users: vec![Principal::anonymous()],
+                allow_everyone_if_no_acl_found: false,
+            });
+        })
+    }
+
+    /// Stops the broker and starts it again, with its data and at its addresses.
+    ///
+    /// # Panics
+    /// It cannot start again.
+    pub async fn restart(&mut self) {
+        let broker = self.broker.take().expect("it runs");
+        for (listener, address) in self.config.listeners.iter_mut().zip(broker.addresses()) {
+            listener.address = *address;
+        }
+        let config = self.config.clone();
+        let restart = move || {
+            broker.drain();
+            Broker::start(config)
+        };
+        let restarted = tokio::task::spawn_blocking(restart).await;
+        self.broker = Some(restarted.expect("a start does not panic").expect("it starts again"));
+    }
+
+    fn broker(&self) -> &Broker {
+        self.broker.as_ref().expect("nobody asks for it while it restarts")
+    }
+
+    /// Where clients of [`with_sasl`](Self::with_sasl) and
+    /// [`with_authorization`](Self::with_authorization) connect that authenticate: `host:port`.
     ///
     /// # Panics
     /// The broker was started otherwise.
     #[must_use]
     pub fn sasl_address(&self) -> String {
-        let addresses = self.broker.addresses();
-        let has_sasl = addresses.len() > listeners(self.broker.address()).len();
+        let addresses = self.broker().addresses();
+        let has_sasl = addresses.len() > listeners(self.broker().address()).len();
         let address = addresses.get(SASL_LISTENER).filter(|_| has_sasl);
         address.expect("the broker has a listener with SASL").to_string()
     }
@@ -144,10 +179,12 @@ impl TestBroker {
         let mut config = config(&dir, relay.local_addr().expect("it is bound"));
         change(&mut config);
         // It waits for its threads, which a task must not.
-        let started = thread::spawn(|| Broker::start(config)).join();
+        let starting = config.clone();
+        let started = thread::spawn(|| Broker::start(starting)).join();
         let broker = started.expect("a start does not panic").expect("the broker starts");
         Self {
-            broker,
+            broker: Some(broker),
+            config,
             clock: Clock::manual(),
             cluster: OnceCell::new(),
             relay: Mutex::new(Some(relay)),
@@ -164,7 +201,7 @@ impl TestBroker {
         self.faults.get_or_init(|| {
             let relay = self.relay.lock().unwrap_or_else(PoisonError::into_inner).take();
             let relay = relay.expect("the relay is started once");
-            let listener = self.broker.addresses().last().copied();
+            let listener = self.broker().addresses().last().copied();
             Faults::start(relay, listener.expect("the broker listens"), self.clock.clone())
         })
     }
@@ -178,7 +215,7 @@ impl TestBroker {
     /// Where clients connect: `host:port`.
     #[must_use]
     pub fn address(&self) -> String {
-        self.broker.address().to_string()
+        self.broker().address().to_string()
     }
 
     /// Where its data is; gone with the broker.
@@ -375,6 +412,19 @@ fn config(dir: &TempDir, relay: SocketAddr) -> Config {
         file_keys: Vec::new(),
         loggers: None,
     }
+}
+
+fn sasl_listener(max_reauthentication: Option<Duration>) -> ListenerConfig {
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut listener = ListenerConfig::plain(any_port, None);
+    listener.name = "SASL".to_owned();
+    listener.sasl = Some(SaslListener {
+        mechanisms: vec![Mechanism::ScramSha256],
+        users: Arc::default(),
+        tokens: None,
+        max_reauthentication,
+    });
+    listener
 }
 
 /// Flushes of a directory take longer on a disk than all else that a start does.

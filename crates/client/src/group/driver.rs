@@ -80,6 +80,7 @@ pub(super) struct Told {
     pub(super) last_heartbeat: Option<Instant>,
     pub(super) heartbeat_interval: Duration,
     pub(super) losses: u64,
+    pub(super) refused: Option<Error>,
     /// Why the membership ended, if it failed.
     pub(super) failure: Option<Error>,
 }
@@ -186,6 +187,7 @@ impl Machine {
             last_heartbeat: member.last_heartbeat,
             heartbeat_interval,
             losses: member.holding.losses(),
+            refused: member.refused.clone(),
             failure: None,
         }
     }

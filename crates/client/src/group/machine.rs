@@ -126,6 +126,8 @@ pub(super) struct Member {
     pub(super) epoch: i32,
     pub(super) last_heartbeat: Option<Instant>,
     pub(super) turn: Turn,
+    /// Why the coordinator no longer accepts a member that it had accepted.
+    pub(super) refused: Option<Error>,
     patience: Patience,
     /// Attempts in a row that failed.
     failures: u32,
@@ -150,6 +152,7 @@ impl Member {
             epoch: 0,
             last_heartbeat: None,
             turn: Turn::At(now),
+            refused: None,
             patience,
             failures: 0,
             start_until: Some(now + patience.start),
@@ -165,6 +168,7 @@ impl Member {
     /// The coordinator answered without an error.
     pub(super) fn answered(&mut self, now: Instant) {
         self.failures = 0;
+        self.refused = None;
         self.last_heartbeat = Some(now);
     }
 
@@ -188,8 +192,15 @@ impl Member {
     /// After an error that is not the protocol's own: tries again, or ends.
     pub(super) fn failed(&mut self, now: Instant, error: Error) -> Vec<Effect> {
         let is_late = self.start_until.is_some_and(|until| now >= until);
-        if !error.is_retriable() || is_late {
+        // A right that it had may be granted again. Without it the coordinator gives its
+        // partitions to others after the session timeout, and takes no commit meanwhile.
+        let is_revoked = error.is_unauthorized() && self.last_heartbeat.is_some();
+        if !(error.is_retriable() || is_revoked) || is_late {
             return self.end(Err(error));
+        }
+        if is_revoked {
+            tracing::warn!(group = %self.group, %error, "the member is refused; it tries again");
+            self.refused = Some(error.clone());
         }
         self.turn = Turn::At(now + self.pause());
         match error.code() {

@@ -35,6 +35,8 @@ pub struct MemberState {
     pub last_heartbeat: Option<Instant>,
     /// Time between its heartbeats.
     pub heartbeat_interval: Duration,
+    /// Why the coordinator refuses the member for the time being: a right of it was revoked.
+    pub refused: Option<Error>,
 }
 
 /// Tells what a member is, beside the task that owns the [`Membership`].
@@ -52,6 +54,7 @@ impl MemberWatch {
             epoch: told.epoch,
             last_heartbeat: told.last_heartbeat.map(tokio::time::Instant::into_std),
             heartbeat_interval: told.heartbeat_interval,
+            refused: told.refused.clone(),
         }
     }
 }

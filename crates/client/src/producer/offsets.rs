@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use moldau_protocol::VersionRange;
 use moldau_protocol::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
 use moldau_protocol::messages::{
     AddOffsetsToTxnRequest, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
+use moldau_protocol::{Uuid, VersionRange};
 
 use super::Producer;
 use super::ids::ask;
@@ -70,9 +70,11 @@ impl Producer {
             };
             self.ask(&request, ADD_VERSIONS, |answer| answer.error_code).await?;
         }
+        let have_ids = offsets.iter().all(|(_, offset)| !offset.topic_id.is_zero());
         let versions = match adding {
             Adding::Beforehand => COMMIT_VERSIONS,
-            Adding::Implicit => IMPLICIT_VERSIONS,
+            Adding::Implicit if have_ids => IMPLICIT_VERSIONS,
+            Adding::Implicit => IMPLICIT_NAMING_VERSIONS,
         };
         let request = TxnOffsetCommitRequest {
             transactional_id,
@@ -98,9 +100,10 @@ fn refusal(answer: &TxnOffsetCommitResponse) -> i16 {
 }
 
 fn by_topic(offsets: &[(TopicPartition, CommittedOffset)]) -> Vec<TxnOffsetCommitRequestTopic> {
-    let mut topics: BTreeMap<&Arc<str>, Vec<TxnOffsetCommitRequestPartition>> = BTreeMap::new();
+    let mut topics: BTreeMap<(&Arc<str>, Uuid), Vec<_>> = BTreeMap::new();
     for (partition, offset) in offsets {
-        topics.entry(&partition.topic).or_default().push(TxnOffsetCommitRequestPartition {
+        let topic = topics.entry((&partition.topic, offset.topic_id)).or_default();
+        topic.push(TxnOffsetCommitRequestPartition {
             partition_index: partition.partition,
             committed_offset: offset.offset,
             committed_leader_epoch: offset.leader_epoch,
@@ -108,8 +111,9 @@ fn by_topic(offsets: &[(TopicPartition, CommittedOffset)]) -> Vec<TxnOffsetCommi
             ..Default::default()
         });
     }
-    let topic = |(name, partitions): (&Arc<str>, _)| TxnOffsetCommitRequestTopic {
+    let topic = |((name, topic_id), partitions): ((&Arc<str>, _), _)| TxnOffsetCommitRequestTopic {
         name: name.to_string(),
+        topic_id,
         partitions,
         ..Default::default()
     };
@@ -123,5 +127,9 @@ const ADD_VERSIONS: VersionRange = VersionRange::new(0, 3);
 /// group could not be told apart.
 const COMMIT_VERSIONS: VersionRange = VersionRange::new(3, 4);
 
-/// Versions that add the group (KIP-890) and name topics.
-pub(super) const IMPLICIT_VERSIONS: VersionRange = VersionRange::new(5, 5);
+/// Versions that add the group (KIP-890), and those that give ids of topics instead of names
+/// (KIP-1319).
+pub(super) const IMPLICIT_VERSIONS: VersionRange = VersionRange::new(5, 6);
+
+/// The former that name topics.
+const IMPLICIT_NAMING_VERSIONS: VersionRange = VersionRange::new(5, 5);

@@ -100,9 +100,9 @@ pub(crate) fn measure_stall(options: &Options) -> Result<(), Error> {
     let app = App::new([bootstrap]).group("stalled").options(app_options);
     let app = app.topic(&options.topic, record(handler).order(Order::by_key()));
     let course = async {
-        tokio::time::sleep(FULL_AFTER.min(stall)).await;
+        stand_still(&all, FULL_AFTER.min(stall)).await?;
         let first = memory("VmRSS:")?;
-        tokio::time::sleep(stall.saturating_sub(FULL_AFTER)).await;
+        stand_still(&all, stall.saturating_sub(FULL_AFTER)).await?;
         let (last, peak) = (memory("VmRSS:")?, memory("VmHWM:")?);
         let before = handled.load(Ordering::Relaxed);
         gate.send_replace(true);
@@ -117,6 +117,13 @@ pub(crate) fn measure_stall(options: &Options) -> Result<(), Error> {
     let mut outcome = Ok(());
     runtime.block_on(app.run(async { outcome = course.await }))?;
     outcome
+}
+
+async fn stand_still(all: &Notify, time: Duration) -> Result<(), Error> {
+    match tokio::time::timeout(time, all.notified()).await {
+        Ok(()) => Err("the handlers did not stand still".into()),
+        Err(_) => Ok(()),
+    }
 }
 
 /// A line of this process's status.

@@ -28,6 +28,8 @@ pub(super) struct Observed {
     pub(super) missing: Vec<Arc<str>>,
     /// Partitions that the app reads.
     pub(super) partitions: usize,
+    /// Why the group refuses the member.
+    pub(super) refused: Option<String>,
 }
 
 /// From when on something is wrong.
@@ -73,6 +75,9 @@ pub(super) fn readiness(observed: &Observed, limits: Limits) -> Result<String, S
     liveness(observed, limits)?;
     if observed.is_draining {
         return Err("The app ends.".to_owned());
+    }
+    if let Some(why) = &observed.refused {
+        return Err(format!("The group refuses the member: {why}."));
     }
     match observed.stage {
         MemberStage::Joining => Err("The member has not joined the group yet.".to_owned()),
@@ -133,6 +138,7 @@ mod tests {
             trouble: None,
             missing: Vec::new(),
             partitions: 2,
+            refused: None,
         }
     }
 
@@ -154,6 +160,15 @@ mod tests {
             why,
             "The app does not go on in orders-7: the batch at offset 7 cannot be read."
         );
+    }
+
+    #[test]
+    fn a_member_that_is_refused_is_not_ready_and_says_why() {
+        let refused = Some("membership of group g: GroupAuthorizationFailed".to_owned());
+        let observed = Observed { refused, ..well() };
+        assert!(liveness(&observed, LIMITS).is_ok());
+        let why = readiness(&observed, LIMITS).unwrap_err();
+        assert!(why.starts_with("The group refuses the member: membership of group g"), "{why}");
     }
 
     #[test]

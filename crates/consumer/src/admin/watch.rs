@@ -136,6 +136,7 @@ impl Watch {
                 .next(),
             missing: self.missing.clone(),
             partitions: partitions().count(),
+            refused: member.and_then(|member| member.refused.as_ref()).map(ToString::to_string),
         }
     }
 

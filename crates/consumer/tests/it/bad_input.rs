@@ -9,7 +9,7 @@ use std::time::Duration;
 use aws_lc_rs::pbkdf2::{self, PBKDF2_HMAC_SHA256};
 use moldau_client::{Admin, GroupProtocol, Purpose, Reset};
 use moldau_consumer::testing::TestBroker;
-use moldau_consumer::{AnyRoute, App, Error, Message, Pause, record};
+use moldau_consumer::{AnyRoute, App, AppOptions, Error, Message, Pause, record};
 use moldau_net::sasl::{Mechanism, SaslClient, SaslCredentials};
 use moldau_protocol::messages::alter_user_scram_credentials_request::{
     ScramCredentialDeletion, ScramCredentialUpsertion,
@@ -25,8 +25,8 @@ use crate::status::status_when;
 use crate::world::{DEADLINE, GROUP, Seen, TOPIC, broker, channel, drained, next, ticking, values};
 
 const OTHERS: &str = "others";
-const USER: &str = "billing";
-const PASSWORD: &str = "a secret of ours";
+pub(crate) const USER: &str = "billing";
+pub(crate) const PASSWORD: &str = "a secret of ours";
 
 fn reporting(sender: &UnboundedSender<Seen>) -> AnyRoute {
     let sender = sender.clone();
@@ -92,6 +92,15 @@ async fn a_topic_that_is_created_again_is_read_from_its_start() {
 #[tokio::test]
 async fn a_topic_that_is_created_again_is_read_from_its_start_in_classic_groups() {
     member_of_a_topic_that_is_created_again(GroupProtocol::Classic).await;
+}
+
+#[tokio::test]
+async fn a_topic_that_is_created_again_is_read_from_its_start_in_exactly_once_apps() {
+    let broker = broker(1, &[]).await;
+    let (sender, mut receiver) = channel();
+    let app = broker.app(GROUP).exactly_once("one");
+    let app = app.topic(TOPIC, reporting(&sender)).topic(OTHERS, reporting(&sender));
+    survives_a_topic_that_is_created_again(&broker, app, &mut receiver).await;
 }
 
 #[tokio::test]
@@ -249,7 +258,11 @@ async fn a_group_that_was_deleted_is_made_again_and_begins_anew() {
     app.run(test).await.unwrap();
 }
 
-fn app_as(broker: &TestBroker, password: &str) -> App {
+pub(crate) fn app_as(broker: &TestBroker, password: &str) -> App {
+    App::new([broker.sasl_address()]).group(GROUP).options(options_as(broker, password))
+}
+
+pub(crate) fn options_as(broker: &TestBroker, password: &str) -> AppOptions {
     let credentials = SaslCredentials::Scram {
         mechanism: Mechanism::ScramSha256,
         user: USER.to_owned(),
@@ -258,7 +271,7 @@ fn app_as(broker: &TestBroker, password: &str) -> App {
     let mut options = broker.options();
     options.cluster.connection.security.sasl =
         Some(Arc::new(SaslClient::new(credentials).unwrap()));
-    App::new([broker.sasl_address()]).group(GROUP).options(options)
+    options
 }
 
 async fn alter_users(broker: &TestBroker, request: AlterUserScramCredentialsRequest) {
@@ -269,7 +282,7 @@ async fn alter_users(broker: &TestBroker, request: AlterUserScramCredentialsRequ
     assert!(answer.results.iter().all(|result| result.error_code == 0), "{answer:?}");
 }
 
-async fn add_user(broker: &TestBroker) {
+pub(crate) async fn add_user(broker: &TestBroker) {
     let (iterations, salt) = (4096, b"some salt");
     let mut salted = [0; 32];
     let count = NonZeroU32::new(iterations).unwrap();

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use moldau_client::{
-    Delivery, FetcherOptions, GroupProtocol, Isolation, Producer, ProducerOptions, Record,
+    Admin, CommittedOffset, Delivery, FetcherOptions, GroupMetadata, GroupProtocol, Isolation,
+    Producer, ProducerOptions, Record, TopicPartition,
 };
 use moldau_consumer::testing::TestBroker;
 use moldau_consumer::{
     App, Attempt, Batch, DeadLetters, Error, Message, Order, Outgoing, Position, Reader, Retry,
     batch, record,
 };
+use moldau_protocol::ErrorCode;
 use tokio::sync::oneshot;
 
 use crate::world::{DEADLINE, GROUP, Seen, TOPIC, broker, channel, next, ticking, values};
@@ -51,6 +53,30 @@ async fn world(records: &[(Option<&str>, &str)]) -> TestBroker {
     let broker = broker(1, records).await;
     broker.create_topic(OUT, 1).await;
     broker
+}
+
+/// The offset of a topic that was deleted would hide records of the one that has its name since.
+#[tokio::test]
+async fn a_transaction_does_not_commit_offsets_of_a_deleted_topic_for_another() {
+    let broker = world(&[]).await;
+    let cluster = broker.cluster().await;
+    let options =
+        ProducerOptions { transactional_id: Some("one".to_owned()), ..ProducerOptions::default() };
+    let producer = Producer::start(cluster, options, |_: &Delivery<'_>| {}).await.unwrap();
+    let member = GroupMetadata::outside(GROUP);
+    let topic_id = cluster.topic(TOPIC).await.unwrap().topic.id;
+    let offset = CommittedOffset { topic_id, ..CommittedOffset::at(3) };
+    let offsets = [(TopicPartition::of(TOPIC, 0), offset)];
+    producer.begin_transaction(&[]).await.unwrap();
+    producer.send_offsets_to_transaction(&member, &offsets).await.unwrap();
+    producer.abort_transaction().await.unwrap();
+
+    Admin::new(cluster).delete_topics(&[TOPIC.to_owned()]).await.unwrap();
+    broker.create_topic(TOPIC, 1).await;
+    producer.begin_transaction(&[]).await.unwrap();
+    let sent = producer.send_offsets_to_transaction(&member, &offsets).await;
+    assert_eq!(sent.unwrap_err().code(), Some(ErrorCode::UnknownTopicId));
+    producer.abort_transaction().await.unwrap();
 }
 
 #[tokio::test]
@@ -152,7 +178,7 @@ async fn records_of_aborted_transactions_are_not_handled() {
 #[tokio::test]
 async fn a_transaction_that_is_refused_is_handled_again() {
     let broker = broker(1, &[(None, "1"), (None, "2"), (None, "3")]).await;
-    let admin = moldau_client::Admin::new(broker.cluster().await);
+    let admin = Admin::new(broker.cluster().await);
     let small = ("max.message.bytes".to_owned(), "200".to_owned());
     let spec =
         moldau_client::TopicSpec { configs: vec![small], ..moldau_client::TopicSpec::new(OUT, 1) };
@@ -174,7 +200,8 @@ async fn a_transaction_that_is_refused_is_handled_again() {
             .alter_configs(&moldau_client::ConfigResource::Topic(OUT.into()), &[large])
             .await
             .unwrap();
-        handled(&broker, 3).await;
+        // A record that was found to be too large meanwhile waits for its next attempt.
+        ticking(&broker, handled(&broker, 3)).await;
     };
     app.run(test).await.unwrap();
     assert_eq!(committed(&broker, OUT).await.len(), 3);

@@ -6,10 +6,12 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod access;
 mod admin;
 mod allocations;
 mod apps;
 mod bad_input;
+mod coordinators;
 mod crashes;
 mod exactly_once;
 mod failures;
