@@ -170,10 +170,14 @@ impl Topics {
 
     fn check_growth(&self, topic: &Topic, partitions: u32) -> Result<(), Refusal> {
         if partitions <= topic.partitions {
-            let message = format!(
-                "topic {} already has {} partitions; {partitions} is not an increase",
-                topic.name, topic.partitions
-            );
+            let message = match partitions == topic.partitions {
+                true => format!("Topic already has {partitions} partition(s)."),
+                false => format!(
+                    "The topic {} currently has {} partition(s); {partitions} would not be an \
+                     increase.",
+                    topic.name, topic.partitions
+                ),
+            };
             return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
         }
         self.check_room(partitions, partitions - topic.partitions)
@@ -471,7 +475,8 @@ impl Catalog {
 
 /// `UNKNOWN_TOPIC_OR_PARTITION` for a name.
 pub(crate) fn unknown_name(name: &str) -> Refusal {
-    Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("unknown topic {}", shown(name)))
+    let message = format!("The topic '{}' does not exist.", shown(name));
+    Refusal::new(ErrorCode::UnknownTopicOrPartition, message)
 }
 
 /// `UNKNOWN_TOPIC_ID` for an id.
@@ -489,7 +494,7 @@ fn check_topic(
     check_ordinary(name)?;
     topics.metric_names.check(name)?;
     if partitions == 0 {
-        let message = "a topic has at least one partition";
+        let message = "Number of partitions was set to an invalid non-positive value.";
         return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
     }
     topics.check_room(partitions, partitions)?;
@@ -510,7 +515,7 @@ fn check_stored(partitions: u32) -> Result<(), String> {
 
 fn check_absent(topics: &Topics, name: &str) -> Result<(), Refusal> {
     if topics.by_name.contains_key(name) {
-        let message = format!("topic {name} already exists");
+        let message = format!("Topic '{name}' already exists.");
         return Err(Refusal::new(ErrorCode::TopicAlreadyExists, message));
     }
     Ok(())

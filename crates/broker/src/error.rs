@@ -59,20 +59,20 @@ impl Refusal {
 
 /// The refusal of a forbidden operation.
 pub(crate) fn denied(resource_type: ResourceType) -> Refusal {
-    let (code, message) = match resource_type {
-        ResourceType::Topic => (ErrorCode::TopicAuthorizationFailed, "topic"),
-        ResourceType::Group => (ErrorCode::GroupAuthorizationFailed, "group"),
+    let (code, what) = match resource_type {
+        ResourceType::Topic => (ErrorCode::TopicAuthorizationFailed, "Topic"),
+        ResourceType::Group => (ErrorCode::GroupAuthorizationFailed, "Group"),
         ResourceType::TransactionalId => {
-            (ErrorCode::TransactionalIdAuthorizationFailed, "transactional id")
+            (ErrorCode::TransactionalIdAuthorizationFailed, "Transactional Id")
         }
         ResourceType::DelegationToken => {
-            (ErrorCode::DelegationTokenAuthorizationFailed, "delegation token")
+            (ErrorCode::DelegationTokenAuthorizationFailed, "Delegation Token")
         }
         ResourceType::Cluster | ResourceType::User => {
-            (ErrorCode::ClusterAuthorizationFailed, "cluster")
+            (ErrorCode::ClusterAuthorizationFailed, "Cluster")
         }
     };
-    Refusal::new(code, format!("not authorized for this operation on the {message}"))
+    Refusal::new(code, format!("{what} authorization failed."))
 }
 
 /// The answer to an append that storage refused. Here and in [`read_code`] alone do

@@ -239,7 +239,7 @@ impl State {
     /// A journal that takes nothing.
     pub(crate) fn end_orphaned_transactions(&self, now_ms: i64) -> Result<(), Refusal> {
         let known: HashSet<i64> = self.transactions.view(|transactions| {
-            let ongoing = transactions.list().filter(|(_, shown)| shown.start_ms >= 0);
+            let ongoing = transactions.list().filter(|(_, shown)| shown.is_open());
             ongoing.map(|(_, shown)| shown.producer.id).collect()
         });
         for log in self.storage.logs() {

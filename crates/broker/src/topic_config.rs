@@ -11,8 +11,8 @@ mod keys;
 mod tests;
 mod value;
 
-pub(crate) use defaults::DefaultSource;
 pub use defaults::TopicDefaults;
+pub(crate) use defaults::{DefaultSource, IN_SYNC};
 pub(crate) use keys::{TOPIC_KEYS, TopicKey};
 pub(crate) use value::{VALUE_BYTES_MAX, list, shown};
 
@@ -85,7 +85,7 @@ impl TopicKey {
     }
 
     fn canonical(&self, text: &str) -> Result<String, String> {
-        self.check(text).map_err(|problem| format!("{}={}: {problem}", self.name, shown(text)))
+        self.check(text).map_err(|problem| invalid_value(self.name, text, &problem))
     }
 }
 
@@ -103,7 +103,8 @@ impl TopicConfig {
         let (min_ms, max_ms) = (number("min.compaction.lag.ms"), number("max.compaction.lag.ms"));
         if min_ms > max_ms {
             return Err(format!(
-                "min.compaction.lag.ms={min_ms} exceeds max.compaction.lag.ms={max_ms}"
+                "conflict topic config setting min.compaction.lag.ms ({min_ms}) > \
+                 max.compaction.lag.ms ({max_ms})"
             ));
         }
         Ok(config)
@@ -165,13 +166,18 @@ fn packing<'a>(text: impl Fn(&'static str) -> &'a str) -> Option<Packing> {
     Some(Packing { codec, level })
 }
 
+/// What Kafka says of a value that a key does not accept.
+fn invalid_value(name: &str, value: &str, problem: &str) -> String {
+    format!("Invalid value {} for configuration {name}: {problem}", shown(value))
+}
+
 /// The value of a key in the spelling in which it is stored.
 ///
 /// # Errors
 /// Names the key and what it accepts, or says why it is not supported.
 pub(crate) fn canonical(name: &str, value: &str) -> Result<String, String> {
-    let key = topic_key(name)
-        .ok_or_else(|| format!("{} is not a configuration of a topic", shown(name)))?;
+    let key =
+        topic_key(name).ok_or_else(|| format!("Unknown topic config name: {}", shown(name)))?;
     key.canonical(value)
 }
 

@@ -21,14 +21,27 @@ const INTERNAL_TOPICS: [&str; 4] =
 /// `INVALID_TOPIC_EXCEPTION` with the rule.
 pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    let length_fits = (1..=TOPIC_NAME_BYTES_MAX).contains(&name.len());
-    if length_fits && name != "." && name != ".." && name.bytes().all(legal) {
+    let name = match name {
+        "" => return invalid("the empty string is not allowed"),
+        "." | ".." => return invalid(&format!("'{name}' is not allowed")),
+        name if name.len() > TOPIC_NAME_BYTES_MAX => {
+            return invalid(&format!(
+                "the length of '{}' is longer than the max allowed length {TOPIC_NAME_BYTES_MAX}",
+                shown(name)
+            ));
+        }
+        name => name,
+    };
+    if name.bytes().all(legal) {
         return Ok(());
     }
-    let message = format!(
-        "a topic name must have 1 to {TOPIC_NAME_BYTES_MAX} characters a-z A-Z 0-9 . _ - and not \
-         be . or .."
-    );
+    invalid(&format!(
+        "'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    ))
+}
+
+fn invalid(problem: &str) -> Result<(), Refusal> {
+    let message = format!("Topic name is invalid: {problem}");
     Err(Refusal::new(ErrorCode::InvalidTopicException, message))
 }
 

@@ -1,32 +1,29 @@
 //! What a client with and without rights is told: the same requests to Apache Kafka and to our
-//! broker, and Kafka's own tools for ACLs and users.
+//! broker, and the same commands of Kafka's own tools.
 //!
 //! `authorization/cases.tsv` lists the requests, one or more for each API that the broker serves,
 //! and the rights with which each is asked. Codes, names and authorised operations of the answers
 //! must be those of Apache Kafka but for `DIFFERENCES`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use serde_json::json;
 
 use crate::check::Check;
+use crate::command_line::{self, Lines, USERS};
 use crate::kafka::Kafka;
 use crate::moldau::Moldau;
 use crate::peers::Peers;
-use crate::process::{Finished, Process};
+use crate::process::{Process, free_ports, loopback};
 
 const CASES: &str = include_str!("authorization/cases.tsv");
 
 /// Some hundred requests; Kafka's broker learns of each ACL a moment later.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(240);
-
-/// A tool is a JVM that starts, asks and ends.
-const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
-
-const ACLS: &str = "org.apache.kafka.tools.AclCommand";
-const CONFIGS: &str = "org.apache.kafka.tools.ConfigCommand";
 
 /// Steps that end otherwise in our broker: the step, how it ends there, and why.
 const DIFFERENCES: &[(&str, &str, &str)] = &[];
@@ -36,18 +33,24 @@ type Steps = BTreeMap<String, String>;
 
 /// Asks both, and returns what is to be held of our broker.
 pub fn run(peers: &Peers, binary: &Path, directory: &Path) -> Result<Vec<Check>> {
-    let kafka = Kafka::start_authorizing(peers, directory)?;
-    let of_kafka = Session { peers, bootstrap: kafka.bootstrap(), directory };
-    let wanted = of_kafka.steps()?;
-    let mut checks = of_kafka.tools("Kafka")?;
+    let place = |name: &str| {
+        let place = directory.join(name);
+        fs::create_dir(&place).map(|()| place)
+    };
+    let directory = &place("kafka")?;
+    let kafka = Kafka::start_authorizing(peers, directory, &USERS)?;
+    let (bootstrap, users) = (kafka.bootstrap(), kafka.users());
+    let of_kafka = Session { peers, bootstrap, users, directory };
+    let (wanted, wanted_tools) = (of_kafka.steps()?, of_kafka.tools()?);
     drop(kafka);
 
-    let broker = Moldau::authorizing_broker(binary, directory)?;
-    let of_broker = Session { peers, bootstrap: broker.bootstrap(), directory };
-    let found = of_broker.steps()?;
-    checks.extend(compare(&wanted, &found));
-    checks.extend(of_broker.tools("the broker")?);
+    let directory = &place("broker")?;
+    let (broker, users) = start_broker(binary, directory)?;
+    let of_broker = Session { peers, bootstrap: broker.bootstrap(), users: &users, directory };
+    let (found, found_tools) = (of_broker.steps()?, of_broker.tools()?);
     broker.stop()?;
+    let mut checks = compare(&wanted, &found);
+    checks.extend(command_line::compare_of_users(&wanted_tools, &found_tools)?);
     Ok(checks)
 }
 
@@ -55,6 +58,7 @@ pub fn run(peers: &Peers, binary: &Path, directory: &Path) -> Result<Vec<Check>>
 struct Session<'a> {
     peers: &'a Peers,
     bootstrap: &'a str,
+    users: &'a str,
     directory: &'a Path,
 }
 
@@ -69,45 +73,32 @@ impl Session<'_> {
         Ok(lines.map(|(step, told)| (step.to_owned(), told.to_owned())).collect())
     }
 
-    /// Kafka's tools, as the administrator: they come from the address that may do everything.
-    fn tools(&self, server: &str) -> Result<Vec<Check>> {
-        let mut checks = Vec::new();
-        let mut shows = |what: &str, finished: &Finished, wanted: &str| {
-            let ok = finished.success() && finished.stdout.contains(wanted);
-            let detail = format!("{}\n{}", finished.stdout, finished.explanation());
-            checks.push(Check::new(&format!("{server}: {what}"), ok, &detail));
-        };
-        let acl = ["--allow-principal", "User:tool", "--operation", "Read", "--topic", "tools-"];
-        let prefixed = ["--resource-pattern-type", "prefixed"];
-        let added = self.tool(ACLS, &[&["--add"][..], &acl, &prefixed].concat())?;
-        shows("kafka-acls adds", &added, "Adding ACLs");
-        let matching = ["--resource-pattern-type", "match", "--topic", "tools-of-kafka"];
-        let listed = self.tool(ACLS, &[&["--list"][..], &matching].concat())?;
-        let shown = "principal=User:tool, host=*, operation=READ, permissionType=ALLOW";
-        shows("kafka-acls lists", &listed, shown);
-        self.tool(ACLS, &[&["--remove", "--force"][..], &acl, &prefixed].concat())?;
-        let listed = self.tool(ACLS, &["--list", "--principal", "User:tool"])?;
-        let is_gone = listed.success() && !listed.stdout.contains("tools-");
-        let entity = ["--entity-type", "users", "--entity-name", "tool"];
-        let scram = "SCRAM-SHA-512=[iterations=8192,password=secret]";
-        let altered =
-            self.tool(CONFIGS, &[&["--alter", "--add-config", scram][..], &entity].concat())?;
-        shows("kafka-configs makes a user", &altered, "Completed updating config for user tool");
-        let described = self.tool(CONFIGS, &[&["--describe"][..], &entity].concat())?;
-        shows("kafka-configs shows a user", &described, "SCRAM-SHA-512=iterations=8192");
-        let unset = ["--alter", "--delete-config", "SCRAM-SHA-512"];
-        let altered = self.tool(CONFIGS, &[&unset[..], &entity].concat())?;
-        shows("kafka-configs forgets a user", &altered, "Completed updating config");
-        let what = format!("{server}: kafka-acls removes");
-        checks.push(Check::new(&what, is_gone, &listed.stdout));
-        Ok(checks)
+    /// Kafka's tools, given by the administrator and by users: they come from the address that may
+    /// do everything without a name.
+    fn tools(&self) -> Result<Vec<Lines>> {
+        command_line::of_users(self.peers, (self.bootstrap, self.users), self.directory)
     }
+}
 
-    fn tool(&self, class: &str, arguments: &[&str]) -> Result<Finished> {
-        let mut command = self.peers.java_tool(class)?;
-        command.args(["--bootstrap-server", self.bootstrap]).args(arguments);
-        Process::run(command, "authorization-tool", self.directory, "", TOOL_TIMEOUT)
-    }
+/// A broker with a listener for users, and the address of that.
+fn start_broker(binary: &Path, directory: &Path) -> Result<(Moldau, String)> {
+    let port = free_ports(3)?;
+    let users = loopback(port + 2).to_string();
+    let passwords = directory.join("passwords");
+    fs::write(&passwords, USERS.map(|user| format!("{user}:{user}\n")).concat())?;
+    let sasl = json!({"mechanisms": ["PLAIN"], "users_file": passwords});
+    let config = json!({
+        "log.dirs": directory.join("data"),
+        "admin": loopback(port + 1).to_string(),
+        "listeners": [
+            {"name": "PLAINTEXT", "address": loopback(port).to_string()},
+            {"name": "USERS", "address": users, "sasl": sasl},
+        ],
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": true,
+    });
+    let broker = Moldau::configured("broker", binary, &config, directory, port, port + 1)?;
+    Ok((broker, users))
 }
 
 /// One check for each step of either.

@@ -1,8 +1,10 @@
 //! Commands of Kafka's tools against Apache Kafka, against our broker, and against our broker
 //! through the proxy: all must print the same.
 //!
-//! `script.txt` holds the commands. One JVM each runs them in order, the three side by side. The
-//! broker's output is compared with Kafka's, and that of the proxy with the broker's.
+//! `script.txt` holds the commands. Those of `authorized.txt` are given by users with rights and
+//! without: `moldau-authorization` runs them, without the proxy. One JVM each runs them in order,
+//! the three side by side. The broker's output is compared with Kafka's, and that of the proxy with
+//! the broker's.
 //! What differs from run to run is masked, see `normal`; every other line of the output and the
 //! exit code must be the same, but for the differences listed in `differences`. From the results
 //! comes `docs/tools.md`.
@@ -21,9 +23,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use self::differences::{Difference, OF_BROKER, OF_PROXY};
+use self::differences::{Difference, OF_BROKER, OF_PROXY, OF_USERS};
 use self::normal::Place;
-use self::script::Command;
+use self::script::{ALL_TOOLS, AUTHORIZED, Command};
 use crate::check::Check;
 use crate::kafka::Kafka;
 use crate::peers::Peers;
@@ -45,7 +47,7 @@ pub struct Outcome {
 }
 
 /// What a command printed, in lines to compare; the first is its exit code.
-type Lines = Vec<String>;
+pub(crate) type Lines = Vec<String>;
 
 /// What the driver tells of a command.
 #[derive(Deserialize)]
@@ -57,12 +59,13 @@ struct Told {
 
 /// Runs the script against all three, and checks or writes the page.
 pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Result<Outcome> {
-    let commands = script::commands()?;
+    let commands = script::commands(ALL_TOOLS)?;
     let ours = |kind: Kind| {
         let directory = directory.join(kind.name());
         fs::create_dir(&directory)?;
         let target = Target::start(kind, binary, peers, &directory)?;
-        let lines = session(peers, &commands, target.bootstrap(), &directory)?;
+        let addresses = (target.bootstrap(), "");
+        let lines = session(peers, (ALL_TOOLS, &commands), addresses, &directory)?;
         target.stop()?;
         Ok::<_, anyhow::Error>(lines)
     };
@@ -70,7 +73,7 @@ pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Resul
         let directory = directory.join(Kind::Kafka.name());
         fs::create_dir(&directory)?;
         let kafka = Kafka::start_as_ours(peers, &directory)?;
-        session(peers, &commands, kafka.bootstrap(), &directory)
+        session(peers, (ALL_TOOLS, &commands), (kafka.bootstrap(), ""), &directory)
     };
     let (wanted, found, proxied) = thread::scope(|scope| {
         let kafka = scope.spawn(of_kafka);
@@ -99,20 +102,41 @@ pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Resul
     Ok(Outcome { checks, transcript })
 }
 
-/// Runs all commands in one JVM.
+/// Who gives the commands of users, and logs in with the own name as a password.
+pub(crate) const USERS: [&str; 2] = ["alice", "bob"];
+
+/// What the commands of users print against a server, with the addresses for everyone and for
+/// users.
+pub(crate) fn of_users(
+    peers: &Peers,
+    addresses: (&str, &str),
+    directory: &Path,
+) -> Result<Vec<Lines>> {
+    let commands = script::commands(AUTHORIZED)?;
+    session(peers, (AUTHORIZED, &commands), addresses, directory)
+}
+
+/// One check for each command of users and each listed difference.
+pub(crate) fn compare_of_users(wanted: &[Lines], found: &[Lines]) -> Result<Vec<Check>> {
+    let commands = script::commands(AUTHORIZED)?;
+    let sides = Sides { wanted: "Kafka", found: "our broker" };
+    Ok(compare(&commands, &sides, wanted, found, OF_USERS).0)
+}
+
+/// Runs all commands of a script in one JVM.
 fn session(
     peers: &Peers,
-    commands: &[Command],
-    bootstrap: &str,
+    (script, commands): (&str, &[Command]),
+    addresses: (&str, &str),
     directory: &Path,
 ) -> Result<Vec<Lines>> {
     let files = directory.join("files");
     fs::create_dir(&files)?;
-    script::write_files(&files)?;
-    let place = Place { bootstrap, files: &files, directory };
+    script::write_files(script, &files)?;
+    let place = Place { bootstrap: addresses.0, files: &files, directory };
     let mut text = String::new();
     for command in commands {
-        let words = command.words(bootstrap, &files);
+        let words = command.words(addresses, &files);
         writeln!(text, "{}", serde_json::to_string(&words)?)?;
     }
     let list = files.join("commands.jsonl");

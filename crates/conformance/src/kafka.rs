@@ -17,23 +17,31 @@ const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// The line with which Kafka says that it serves requests.
 const STARTED: &str = "Kafka Server started";
 
-/// The authorizer that Kafka ships. Without a secret between nodes, its own requests are those of
-/// an anonymous user on loopback, whom the tests let do everything.
+/// The authorizer that Kafka ships, and a listener for users with a password. Without a secret
+/// between nodes, its own requests are those of an anonymous user on loopback, whom the tests let
+/// do everything.
 const AUTHORIZING: &str = "auto.create.topics.enable=true
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-allow.everyone.if.no.acl.found=true";
+allow.everyone.if.no.acl.found=true
+listeners=PLAINTEXT://{broker},CONTROLLER://{controller},USERS://{users}
+advertised.listeners=PLAINTEXT://{broker},USERS://{users}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,USERS:SASL_PLAINTEXT
+listener.name.users.sasl.enabled.mechanisms=PLAIN
+listener.name.users.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required {passwords};";
 
 /// The id of our broker.
 const OUR_NODE_ID: u16 = 0;
 
 /// Neighbouring ports of a node.
-const PORTS: u16 = 2;
+const PORTS: u16 = 3;
 
 /// A running Apache Kafka; dropped, it is stopped.
 #[derive(Debug)]
 pub struct Kafka {
     nodes: Vec<Process>,
     bootstrap: String,
+    users: String,
     directory: PathBuf,
 }
 
@@ -43,10 +51,13 @@ impl Kafka {
         Self::start_cluster(peers, directory, 1)
     }
 
-    /// Starts a cluster of one node that enforces ACLs once there are any, with its files in
-    /// `directory`.
-    pub fn start_authorizing(peers: &Peers, directory: &Path) -> Result<Self> {
-        Self::start_nodes(peers, directory, 1, AUTHORIZING)
+    /// Starts a cluster of one node that has the id of our broker and enforces ACLs once there are
+    /// any, with its files in `directory`. Users log in with their names as passwords.
+    pub fn start_authorizing(peers: &Peers, directory: &Path, users: &[&str]) -> Result<Self> {
+        let passwords = users.iter().map(|user| format!("user_{user}=\"{user}\""));
+        let passwords = passwords.collect::<Vec<_>>().join(" ");
+        let further = AUTHORIZING.replace("{passwords}", &passwords);
+        Self::start_numbered(peers, directory, 1, OUR_NODE_ID, &further)
     }
 
     /// Starts a cluster of one node with further lines of its properties, its files in `directory`.
@@ -85,13 +96,19 @@ impl Kafka {
         for process in &mut processes {
             await_started(process)?;
         }
-        let bootstrap = loopback(port).to_string();
-        Ok(Self { nodes: processes, bootstrap, directory: directory.to_owned() })
+        let layout = Layout { nodes, port, first_id };
+        let (bootstrap, users) = (layout.broker(1).to_string(), layout.users(1).to_string());
+        Ok(Self { nodes: processes, bootstrap, users, directory: directory.to_owned() })
     }
 
     /// The address that clients connect to.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
+    }
+
+    /// The address that users with a password connect to, where it is authorizing.
+    pub fn users(&self) -> &str {
+        &self.users
     }
 
     /// Ends a node, counted from 1, without a word to the others.
@@ -146,6 +163,10 @@ fn format_node(
     fs::create_dir_all(&home)?;
     let properties = home.join("server.properties");
     let keys = server_properties(layout, node, &home.join("data"));
+    let further = further
+        .replace("{broker}", &layout.broker(node).to_string())
+        .replace("{controller}", &layout.controller(node).to_string())
+        .replace("{users}", &layout.users(node).to_string());
     fs::write(&properties, format!("{keys}{further}\n"))?;
 
     let mut format = peers.java_tool("kafka.tools.StorageTool")?;
@@ -195,6 +216,11 @@ impl Layout {
     /// Where its controller listens.
     fn controller(self, node: u16) -> SocketAddrV4 {
         loopback(self.port + (node - 1) * PORTS + 1)
+    }
+
+    /// Where users with a password connect to it, if they can.
+    fn users(self, node: u16) -> SocketAddrV4 {
+        loopback(self.port + (node - 1) * PORTS + 2)
     }
 }
 

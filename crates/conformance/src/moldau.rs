@@ -43,29 +43,6 @@ impl Moldau {
         Self::start("broker", command, directory, port, port + 1)
     }
 
-    /// Starts a broker that enforces ACLs once there are any, with its files in `directory`.
-    pub fn authorizing_broker(binary: &Path, directory: &Path) -> Result<Self> {
-        let port = free_ports(2)?;
-        let file = directory.join("broker.yaml");
-        fs::write(
-            &file,
-            format!(
-                "log.dirs: {}
-listeners: PLAINTEXT://{}
-admin: {}
-authorizer.class.name: org.apache.kafka.metadata.authorizer.StandardAuthorizer
-allow.everyone.if.no.acl.found: true
-",
-                directory.join("authorizing-broker-data").display(),
-                loopback(port),
-                loopback(port + 1)
-            ),
-        )?;
-        let mut command = Command::new(binary);
-        command.args(["broker", "--config"]).arg(file);
-        Self::start("broker", command, directory, port, port + 1)
-    }
-
     /// Starts a proxy that passes everything on to `upstream`.
     pub fn proxy(binary: &Path, directory: &Path, upstream: &str) -> Result<Self> {
         let port = free_ports(2 + BROKER_PORTS)?;

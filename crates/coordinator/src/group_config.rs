@@ -241,6 +241,9 @@ const STREAMS_NUM_STANDBY_REPLICAS: &str = "streams.num.standby.replicas";
 const STREAMS_RACK_AWARE_TAGS: &str = "streams.rack.aware.assignment.tags";
 const STREAMS_SESSION_TIMEOUT: &str = "streams.session.timeout.ms";
 
+/// How much of a value that is refused the message repeats.
+const SHOWN_CHARACTERS_MAX: usize = 100;
+
 impl GroupKey {
     /// The key of a name.
     pub fn named(name: &str) -> Option<&'static Self> {
@@ -276,37 +279,51 @@ impl GroupKey {
     /// Says what the key accepts.
     pub fn parse(&self, config: &Config, text: &str) -> Result<String, String> {
         let text = text.trim();
-        let (parsed, accepted) = match &self.value {
-            Value::Number { range, .. } => {
-                let range = range(config);
-                let number = text.parse::<i32>().ok().filter(|value| range.contains(value));
-                let accepted = format!("a number from {} to {}", range.start(), range.end());
-                (number.map(|number| number.to_string()), accepted)
-            }
+        let (parsed, problem) = match &self.value {
+            Value::Number { range, .. } => match text.parse::<i32>() {
+                Ok(number) => return self.within(number, range(config)),
+                Err(_) => (None, "Not a number of type INT"),
+            },
             Value::Reset => {
-                let accepted = "latest, earliest or by_duration:PnDTnHnMn.nS".to_owned();
-                (AutoOffsetReset::named(text).map(|_| text.to_owned()), accepted)
+                let problem = "must be latest, earliest or by_duration:PnDTnHnMn.nS";
+                (AutoOffsetReset::named(text).map(|_| text.to_owned()), problem)
             }
             Value::Isolation => {
-                let accepted = "read_uncommitted or read_committed".to_owned();
-                (IsolationLevel::named(text).map(|level| level.name().to_owned()), accepted)
+                let problem = "String must be one of: read_committed, read_uncommitted";
+                (IsolationLevel::named(text).map(|level| level.name().to_owned()), problem)
             }
             Value::Flag { .. } => {
                 let flag = text.to_ascii_lowercase().parse::<bool>().ok();
-                (flag.map(|flag| flag.to_string()), "true or false".to_owned())
+                let problem = "Expected value to be either true or false";
+                (flag.map(|flag| flag.to_string()), problem)
             }
             Value::Tags => {
                 let tags = StreamsConfig::tags(text).map(|tags| tags.join(","));
-                (tags, "names that commas separate, each once".to_owned())
+                (tags, "must be names that commas separate, each once")
             }
             // As in Kafka other rules of names are checked when a record is written.
             Value::DeadLetterTopic => {
                 let is_ordinary = !text.starts_with("__") && text.len() <= TOPIC_NAME_BYTES_MAX;
-                let accepted = "a topic name that does not start with __".to_owned();
-                (is_ordinary.then(|| text.to_owned()), accepted)
+                (is_ordinary.then(|| text.to_owned()), "DLQ topic name must not start with '__'")
             }
         };
-        parsed.ok_or_else(|| format!("{} takes {accepted}", self.name))
+        parsed.ok_or_else(|| {
+            // The text is a client's, of any length.
+            let text: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
+            format!("Invalid value {text} for configuration {}: {problem}", self.name)
+        })
+    }
+
+    /// A number, where it is in its range.
+    fn within(&self, number: i32, range: &RangeInclusive<i32>) -> Result<String, String> {
+        let (name, least, most) = (self.name, range.start(), range.end());
+        match range.contains(&number) {
+            true => Ok(number.to_string()),
+            false if *most == i32::MAX => Err(format!(
+                "Invalid value {number} for configuration {name}: Value must be at least {least}"
+            )),
+            false => Err(format!("{name} must be in the range {least} to {most} inclusive.")),
+        }
     }
 }
 

@@ -132,10 +132,17 @@ pub struct TransactionDescription {
     pub producer: ProducerIdentity,
     /// How long a transaction may stay open.
     pub timeout_ms: i32,
-    /// When the open transaction began; -1 without one.
+    /// When the open transaction began, or the last one; -1 without one.
     pub start_ms: i64,
     /// Partitions of the open transaction, by topic.
     pub partitions: Vec<(Uuid, Vec<i32>)>,
+}
+
+impl TransactionDescription {
+    /// Whether a transaction is open.
+    pub fn is_open(&self) -> bool {
+        self.state == TransactionState::Ongoing
+    }
 }
 
 /// Which version of the protocol a producer speaks (KIP-890).
@@ -537,7 +544,7 @@ fn description(known: &Transaction) -> TransactionDescription {
         state: known.state(),
         producer: known.producer,
         timeout_ms: known.timeout_ms,
-        start_ms: ongoing.map_or(-1, |ongoing| ongoing.start_ms),
+        start_ms: known.start_ms(),
         partitions: by_topic(partitions),
     }
 }

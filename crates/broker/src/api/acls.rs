@@ -36,7 +36,8 @@ fn check(call: &Call<'_>, operation: Operation) -> Result<(), Refusal> {
     match call.state.security.is_enforced() {
         true => Ok(()),
         false => {
-            Err(Refusal::new(ErrorCode::SecurityDisabled, "authorization is off on this broker"))
+            let message = "No Authorizer is configured on the broker";
+            Err(Refusal::new(ErrorCode::SecurityDisabled, message))
         }
     }
 }
@@ -177,6 +178,11 @@ pub(crate) fn delete(call: &Call<'_>, request: DeleteAclsRequest) -> Outcome<Del
         respond((0..count).map(|_| not_filtered(refusal.clone())).collect())
     };
     let checked = check(call, Operation::Alter).and_then(|()| check_count(count));
+    // As in Kafka, whose words for deletions are fewer.
+    let checked = checked.map_err(|refusal| match refusal.code {
+        ErrorCode::SecurityDisabled => Refusal::new(refusal.code, "No Authorizer is configured."),
+        _ => refusal,
+    });
     if let Err(refusal) = checked {
         return Outcome::Now(refuse(&refusal));
     }

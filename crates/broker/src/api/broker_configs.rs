@@ -20,7 +20,8 @@ use crate::loggers::{Level, Loggers, ROOT};
 use crate::logs::Lsn;
 use crate::state::State;
 use crate::topic_config::{
-    DefaultSource, TOPIC_KEYS, TopicDefaults, TopicKey, TopicOverrides, altered_list, shown,
+    DefaultSource, IN_SYNC, TOPIC_KEYS, TopicDefaults, TopicKey, TopicOverrides, altered_list,
+    shown,
 };
 
 /// Kafka's number for the source of a logger's level (`DYNAMIC_BROKER_LOGGER_CONFIG`).
@@ -116,6 +117,7 @@ pub(crate) fn alter(
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
     let source = source_of(name)?;
+    check_in_sync(source, configs)?;
     let catalog = &call.state.catalog;
     catalog.configure_defaults(&call.state.storage, source, validate_only, |values, defaults| {
         configs.iter().try_for_each(|config| apply(values, config, defaults))
@@ -212,13 +214,48 @@ fn apply(
     let value = match operation {
         Operation::Set => value()?.to_owned(),
         Operation::Append | Operation::Subtract if !key.is_list() => {
-            let message = format!("{} is not a list", shown(name));
-            return Err(Refusal::new(ErrorCode::InvalidConfig, message));
+            return Err(not_a_list(name, operation));
         }
         operation => altered_list(defaults.of(key.name), value()?, operation == Operation::Append),
     };
     values.insert(name.to_owned(), value);
     Ok(())
+}
+
+/// `INVALID_CONFIG` for words that are to be added to what is no list, or taken from it.
+pub(crate) fn not_a_list(name: &str, operation: Operation) -> Refusal {
+    let operation = if operation == Operation::Append { "APPEND" } else { "SUBTRACT" };
+    let name = shown(name);
+    let message = format!("Can't {operation} to key {name} because its type is not LIST.");
+    Refusal::new(ErrorCode::InvalidConfig, message)
+}
+
+/// As Kafka's cluster with eligible leader replicas (KIP-966): all its brokers count by one number
+/// of replicas in sync.
+///
+/// # Errors
+/// `INVALID_CONFIG` for a number of one broker, or the end of that for all.
+fn check_in_sync(source: DefaultSource, configs: &[AlterableConfig]) -> Result<(), Refusal> {
+    let mut changes = configs.iter().filter(|config| config.name == IN_SYNC);
+    let message = match source {
+        DefaultSource::Cluster => {
+            let deletes = |config: &AlterableConfig| {
+                matches!(Operation::of(config.config_operation), Ok(Operation::Delete))
+            };
+            let message = "Cluster-level min.insync.replicas cannot be removed while ELR is \
+                           enabled.";
+            changes.any(deletes).then_some(message)
+        }
+        DefaultSource::Broker | DefaultSource::File => {
+            let message = "Broker-level min.insync.replicas cannot be altered while ELR is \
+                           enabled.";
+            changes.next().map(|_| message)
+        }
+    };
+    match message {
+        Some(message) => Err(Refusal::new(ErrorCode::InvalidConfig, message)),
+        None => Ok(()),
+    }
 }
 
 /// The topic's key of a broker-level key that clients can change: of several, the one in the

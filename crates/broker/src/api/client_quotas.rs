@@ -185,7 +185,7 @@ fn changes(rules: &QuotaRules, entry: &asked::EntryData) -> Result<Vec<QuotaChan
             // As in Kafka, what cannot be there may be removed.
             (None, None) => continue,
             (None, Some(_)) => {
-                return invalid(format!("{} is not a quota of the entity", shown(&op.key)));
+                return invalid(format!("Invalid configuration key {}", shown(&op.key)));
             }
         };
         if let Some(value) = value {
@@ -202,14 +202,17 @@ fn check_value(key: QuotaKey, value: f64) -> Result<(), Refusal> {
     let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     let name = key.name();
     if value.is_nan() || value <= 0.0 {
-        return invalid(format!("{name} must be above 0"));
+        return invalid(format!("Quota {name} must be greater than 0"));
     }
-    let most = match key {
-        QuotaKey::ConnectionCreationRate => f64::from(i32::MAX),
-        _ => i64::MAX as f64,
+    let (most, kind) = match key {
+        QuotaKey::ConnectionCreationRate => (f64::from(i32::MAX), "an INT"),
+        _ => (i64::MAX as f64, "a LONG"),
     };
-    if key.is_whole() && (value > most || (value - value.round()).abs() > WHOLE_WITHIN) {
-        return invalid(format!("{name} must be a whole number of up to {most}"));
+    if key.is_whole() && value > most {
+        return invalid(format!("Proposed value for {name} is too large for {kind}."));
+    }
+    if key.is_whole() && (value - value.round()).abs() > WHOLE_WITHIN {
+        return invalid(format!("{name} cannot be a fractional value."));
     }
     Ok(())
 }
@@ -222,10 +225,15 @@ fn entity_of(parts: &[asked::EntityData]) -> Result<QuotaEntity, Refusal> {
             USER => &mut user,
             CLIENT => &mut client,
             ADDRESS => &mut address,
-            _ => return invalid("entities are users, clients and addresses"),
+            other => {
+                let other = shown(other);
+                return invalid(&format!("Unhandled client quota entity type: {other}"));
+            }
         };
         match &part.entity_name {
-            Some(name) if name.is_empty() => return invalid("the name of an entity is empty"),
+            Some(name) if name.is_empty() => {
+                return invalid(&format!("Empty {} not supported", part.entity_type));
+            }
             Some(name) if name.len() > NAME_BYTES_MAX => {
                 return invalid("the name of an entity is too long");
             }
@@ -241,10 +249,16 @@ fn entity_of(parts: &[asked::EntityData]) -> Result<QuotaEntity, Refusal> {
         (None, None, Some(EntityName::Default)) => Ok(QuotaEntity::Address(EntityName::Default)),
         (None, None, Some(EntityName::Named(name))) => match name.parse::<IpAddr>() {
             Ok(address) => Ok(QuotaEntity::address(address)),
-            Err(_) => invalid("the name of an address is not one"),
+            Err(_) => {
+                let name = shown(&name);
+                invalid(&format!("{name} is not a valid IP or resolvable host."))
+            }
         },
-        (None, None, None) => invalid("an entity is empty"),
-        (_, _, Some(_)) => invalid("an address stands alone"),
+        (None, None, None) => invalid("Invalid empty client quota entity"),
+        (_, _, Some(_)) => invalid(
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or \
+             ClientId",
+        ),
     }
 }
 

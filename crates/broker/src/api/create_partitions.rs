@@ -7,16 +7,14 @@ use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use moldau_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
 use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 
+use crate::api::create_topics::{TWICE, check_replicas};
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable, patience};
-use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 use crate::logs::Lsn;
 
 /// From this version on a client that has exceeded its quota is refused (KIP-599).
 const QUOTA_STRICT_SINCE: i16 = 3;
-
-const TWICE: &str = "duplicate topic in the request";
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -66,12 +64,15 @@ fn grow(
     let topic = catalog.check_growth(&asked.name, partitions)?;
     if let Some(assignments) = &asked.assignments {
         let added = usize::try_from(partitions - topic.partitions).unwrap_or(usize::MAX);
-        let fits = assignments.len() == added
-            && assignments.iter().all(|assignment| assignment.broker_ids == [NODE_ID]);
-        if !fits {
-            let message = format!("expected {added} assignments to broker {NODE_ID}");
+        let given = assignments.len();
+        if given != added {
+            let message = format!(
+                "Attempted to add {added} additional partition(s), but only {given} assignment(s) \
+                 were specified."
+            );
             return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
         }
+        assignments.iter().try_for_each(|assignment| check_replicas(&assignment.broker_ids))?;
     }
     if validate_only {
         return Ok(None);

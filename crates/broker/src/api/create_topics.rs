@@ -18,13 +18,16 @@ use crate::authorizer::ResourceType::Topic;
 use crate::broker_configs::{SOURCE_DEFAULT, SOURCE_TOPIC, code_of};
 use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
-use crate::error::{Refusal, denied};
+use crate::error::Refusal;
 use crate::logs::Lsn;
 use crate::state::State;
 use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicOverrides, canonical, shown};
 
 /// From this version on a client that has exceeded its quota is refused (KIP-599).
 const QUOTA_STRICT_SINCE: i16 = 6;
+
+/// What Kafka says of a topic that stands twice in a request.
+pub(crate) const TWICE: &str = "Duplicate topic name.";
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -41,10 +44,11 @@ pub(crate) fn handle(
     for topic in &request.topics {
         let Some(count) = mentions.remove(topic.name.as_str()) else { continue };
         let outcome = if count > 1 {
-            let message = format!("duplicate topic {} in the request", shown(&topic.name));
-            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+            Err(Refusal::new(ErrorCode::InvalidRequest, TWICE))
         } else if !(on_cluster || call.rights.allow(Topic, Operation::Create, &topic.name)) {
-            Err(denied(Topic))
+            // As in Kafka, whose words are fewer here.
+            let code = ErrorCode::TopicAuthorizationFailed;
+            Err(Refusal::new(code, "Authorization failed."))
         } else {
             create(call, topic, request.validate_only, &mut last)
         };
@@ -119,8 +123,14 @@ fn check_replication(factor: i16) -> Result<(), Refusal> {
     if matches!(factor, -1 | 1) {
         return Ok(());
     }
-    let message =
-        format!("replication factor {factor} is larger than the number of brokers, which is 1");
+    let message = match factor {
+        ..=0 => "Replication factor must be larger than 0, or -1 to use the default value.".into(),
+        _ => format!(
+            "Unable to replicate the partition {factor} time(s): The target replication factor of \
+             {factor} cannot be reached because only 1 broker(s) are registered or some brokers \
+             have all their log directories cordoned."
+        ),
+    };
     Err(Refusal::new(ErrorCode::InvalidReplicationFactor, message))
 }
 
@@ -132,7 +142,7 @@ fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Ref
     match topic.num_partitions {
         -1 => Ok(call.state.config.partitions_default),
         count => u32::try_from(count).map_err(|_negative| {
-            let message = format!("a topic cannot have {count} partitions");
+            let message = "Number of partitions was set to an invalid non-positive value.";
             Refusal::new(ErrorCode::InvalidPartitions, message)
         }),
     }
@@ -140,19 +150,42 @@ fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Ref
 
 fn assigned_partitions(topic: &CreatableTopic) -> Result<u32, Refusal> {
     let invalid = |message: &str| Refusal::new(ErrorCode::InvalidReplicaAssignment, message);
-    if topic.num_partitions != -1 || topic.replication_factor != -1 {
-        let message = "a manual assignment cannot have a partition count or replication factor";
+    let excess = match (topic.replication_factor, topic.num_partitions) {
+        (-1, -1) => None,
+        (-1, _) => Some("numPartitions"),
+        _ => Some("replication factor"),
+    };
+    if let Some(excess) = excess {
+        let message =
+            format!("A manual partition assignment was specified, but {excess} was not set to -1.");
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
     let mut indexes: Vec<i32> = topic.assignments.iter().map(|one| one.partition_index).collect();
     indexes.sort_unstable();
     if !indexes.iter().copied().eq((0..).take(indexes.len())) {
-        return Err(invalid("the assigned partitions must be 0, 1, 2 and so on"));
+        return Err(invalid("partitions should be a consecutive 0-based integer sequence"));
     }
-    if topic.assignments.iter().any(|one| one.broker_ids != [NODE_ID]) {
-        return Err(invalid("broker 0 is the only broker and holds every partition"));
-    }
+    topic.assignments.iter().try_for_each(|one| check_replicas(&one.broker_ids))?;
     u32::try_from(indexes.len()).map_err(|_over| invalid("too many partitions"))
+}
+
+/// Checks the replicas that a client gives a partition: the one broker is all that there can be.
+///
+/// # Errors
+/// `INVALID_REPLICA_ASSIGNMENT`.
+pub(crate) fn check_replicas(replicas: &[i32]) -> Result<(), Refusal> {
+    let message = match (replicas, replicas.iter().min(), replicas.iter().max()) {
+        ([NODE_ID], ..) => return Ok(()),
+        (_, Some(other), _) | (_, _, Some(other)) if *other != NODE_ID => format!(
+            "The manual partition assignment includes broker {other}, but no such broker is \
+             registered."
+        ),
+        (_, Some(_), _) => {
+            format!("The manual partition assignment includes the broker {NODE_ID} more than once.")
+        }
+        _ => "The manual partition assignment includes an empty replica list.".to_owned(),
+    };
+    Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message))
 }
 
 fn overrides_wanted<'a>(
@@ -161,7 +194,7 @@ fn overrides_wanted<'a>(
     let pairs = configs.map(|(name, value)| {
         let value = match value {
             Some(value) => canonical(name, value),
-            None => Err(format!("config {} has no value", shown(name))),
+            None => Err(format!("Null value not supported for topic configs: {}", shown(name))),
         };
         let value = value.map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
         Ok((name.clone(), value))

@@ -133,7 +133,7 @@ pub(crate) fn list(
         ((states.is_empty() && unknown.is_empty()) || has_state)
             && (producers.is_empty() || producers.contains(&known.producer.id))
             && (request.duration_filter < 0
-                || (known.start_ms >= 0 && runs_ms > request.duration_filter))
+                || (known.is_open() && runs_ms > request.duration_filter))
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(id))
     };
     let mut found: Vec<_> = call.state.transactions.view(|transactions| {
@@ -168,6 +168,10 @@ pub(crate) fn producers(
     request: DescribeProducersRequest,
 ) -> Outcome<DescribeProducersResponse> {
     let mut seen = HashSet::new();
+    let transactional: HashSet<i64> = call
+        .state
+        .transactions
+        .view(|transactions| transactions.list().map(|(_, known)| known.producer.id).collect());
     let topics =
         request.topics.into_iter().map(|TopicRequest { name, partition_indexes, .. }| {
             let is_allowed = call.rights.allow(ResourceType::Topic, Operation::Read, &name);
@@ -177,7 +181,7 @@ pub(crate) fn producers(
                 true if name.is_empty() => {
                     producers_refused(index, ErrorCode::InvalidTopicException)
                 }
-                true => producers_of(call, &name, index),
+                true => producers_of(call, &name, index, &transactional),
                 false => producers_refused(index, ErrorCode::TopicAuthorizationFailed),
             });
             let partitions = partitions.collect();
@@ -189,7 +193,12 @@ pub(crate) fn producers(
     })
 }
 
-fn producers_of(call: &Call<'_>, topic: &str, index: i32) -> PartitionResponse {
+fn producers_of(
+    call: &Call<'_>,
+    topic: &str,
+    index: i32,
+    transactional: &HashSet<i64>,
+) -> PartitionResponse {
     let found = match partition::by_name(call.state, topic, index, -1) {
         Ok(Partition::Written(log)) => log.producers(),
         Ok(Partition::Unwritten { .. }) => Vec::new(),
@@ -200,7 +209,8 @@ fn producers_of(call: &Call<'_>, topic: &str, index: i32) -> PartitionResponse {
         producer_epoch: producer.epoch.into(),
         last_sequence: producer.last_sequence,
         last_timestamp: producer.last_timestamp,
-        coordinator_epoch: 0,
+        // As in Kafka, a producer without transactions has none.
+        coordinator_epoch: if transactional.contains(&producer.id) { 0 } else { -1 },
         current_txn_start_offset: producer.transaction_start.unwrap_or(-1),
         ..ProducerState::default()
     });

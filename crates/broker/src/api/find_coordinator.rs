@@ -48,9 +48,11 @@ pub(crate) fn handle(
         });
     }
     let found = coordinator(request.key);
+    let is_found = found.error_code == 0;
     Outcome::Now(FindCoordinatorResponse {
         error_code: found.error_code,
-        error_message: found.error_message,
+        // Kafka names the error that there is not.
+        error_message: if is_found { Some("NONE".to_owned()) } else { found.error_message },
         node_id: found.node_id,
         host: found.host,
         port: found.port,

@@ -103,7 +103,7 @@ fn absent(group_id: String, version: i16) -> DescribedGroup {
     let mut group = DescribedGroup { group_state: "Dead".to_owned(), ..Default::default() };
     if version >= GROUP_ID_NOT_FOUND_SINCE {
         group.error_code = ErrorCode::GroupIdNotFound.into();
-        group.error_message = Some(format!("there is no classic group {}", shown(&group_id)));
+        group.error_message = Some(format!("Group {} not found.", shown(&group_id)));
     }
     group.group_id = group_id;
     group
@@ -116,7 +116,10 @@ pub(crate) fn delete(
     let state = call.state;
     let may_delete =
         |name: &String| call.rights.allow(ResourceType::Group, Operation::Delete, name);
-    let (names, refused): (Vec<_>, Vec<_>) = request.groups_names.into_iter().partition(may_delete);
+    // As in Kafka, a name given twice is answered once.
+    let mut seen = HashSet::new();
+    let names = request.groups_names.into_iter().filter(|name| seen.insert(name.clone()));
+    let (names, refused): (Vec<_>, Vec<_>) = names.partition(may_delete);
     let reply = state
         .groups
         .submit(&state.storage, |groups, _now, token| groups.delete_groups(&names, token));

@@ -137,10 +137,7 @@ fn apply_to_group(
             overrides.remove(name);
             Ok(())
         }
-        Operation::Append | Operation::Subtract => {
-            let message = format!("{} is not a list", shown(name));
-            Err(Refusal::new(ErrorCode::InvalidConfig, message))
-        }
+        operation => Err(broker_configs::not_a_list(name, operation)),
     }
 }
 
@@ -178,7 +175,7 @@ pub(crate) fn set_of_group(
 ) -> Result<(), Refusal> {
     let invalid = |message: String| Refusal::new(ErrorCode::InvalidConfig, message);
     let key = GroupKey::named(name)
-        .ok_or_else(|| invalid(format!("{} is not a configuration of a group", shown(name))))?;
+        .ok_or_else(|| invalid(format!("Unknown group config name: {}", shown(name))))?;
     let value = value.ok_or_else(|| {
         Refusal::new(ErrorCode::InvalidRequest, format!("{} has no value", shown(name)))
     })?;
@@ -238,7 +235,7 @@ fn apply(
         operation => {
             let value = value()?;
             if !topic_key(name).is_some_and(|key| key.is_list()) {
-                return Err(invalid(format!("{} is not a list", shown(name))));
+                return Err(broker_configs::not_a_list(name, operation));
             }
             let is_append = operation == Operation::Append;
             altered_list(defaults.effective(overrides, name), value, is_append)

@@ -71,6 +71,10 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
                     Err(code) => refused(asked, code),
                 });
             }
+            // As in Kafka, only partitions are answered.
+            if topic.partitions.is_empty() {
+                continue;
+            }
             topics.push(ListOffsetsTopicResponse {
                 name: topic.name.clone(),
                 partitions,

@@ -131,24 +131,35 @@ const RESULTS_UNTIL: i16 = 2;
 
 /// A level can only be what it is.
 fn check(update: &FeatureUpdateKey, version: i16) -> Result<(), Refusal> {
-    let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidUpdateVersion, message));
-    let feature = shown(&update.feature);
+    let (feature, wanted) = (shown(&update.feature), update.max_version_level);
+    let invalid = |problem: &str| {
+        let message = format!(
+            "The update failed for all features since the following feature had an error: Invalid \
+             update version {wanted} for feature {feature}. {problem}"
+        );
+        Err(Refusal::new(ErrorCode::InvalidUpdateVersion, message))
+    };
     let Some(level) = finalized_level(&update.feature) else {
-        return invalid(format!("there is no feature {feature}"));
+        return invalid(&format!("Local controller {NODE_ID} does not support this feature."));
     };
     if version > 0 && !UPDATES.contains(&update.upgrade_type) {
-        return invalid("there is no such kind of update".to_owned());
+        return invalid("The controller does not support the given upgrade type.");
     }
     let is_upgrade = match version {
         0 => !update.allow_downgrade,
         _ => update.upgrade_type == UPGRADE,
     };
-    match update.max_version_level {
+    match wanted {
         same if same == level => Ok(()),
-        lower if lower < level && is_upgrade => {
-            invalid(format!("{feature} is at level {level}; a lower one would be a downgrade"))
+        ..0 => invalid("A feature version cannot be less than 0."),
+        higher if higher > level => {
+            invalid(&format!("Local controller {NODE_ID} only supports versions 0-{level}"))
         }
-        _ => invalid(format!("the level of {feature} is {level} and cannot be changed")),
+        _ if is_upgrade => invalid(
+            "Can't downgrade the version of this feature without setting the upgrade type to \
+             either safe or unsafe downgrade.",
+        ),
+        _ => invalid(&format!("The level is always {level} here.")),
     }
 }
 

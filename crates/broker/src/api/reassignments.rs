@@ -19,11 +19,11 @@ use moldau_protocol::messages::{
     ElectLeadersResponse, ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse,
 };
 
+use crate::api::create_topics::check_replicas;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
-use crate::catalog::unknown_name;
-use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
+use crate::topic_config::shown;
 
 /// Kafka's numbers of elections: of the preferred leader, and of any replica.
 const ELECTIONS: [i8; 2] = [0, 1];
@@ -35,7 +35,8 @@ pub(crate) fn elect(
     let whole = if !call.rights.allow_on_cluster(Operation::Alter) {
         Some(denied(ResourceType::Cluster))
     } else if !ELECTIONS.contains(&request.election_type) {
-        Some(Refusal::new(ErrorCode::InvalidRequest, "there is no such election"))
+        let message = format!("Unknown election type {}", request.election_type);
+        Some(Refusal::new(ErrorCode::InvalidRequest, message))
     } else {
         None
     };
@@ -83,9 +84,13 @@ pub(crate) fn elect(
 }
 
 fn not_elected(call: &Call<'_>, topic: &str, partition: i32) -> Refusal {
-    match call.state.catalog.by_name(topic).is_some_and(|topic| topic.has(partition)) {
-        true => Refusal::new(ErrorCode::ElectionNotNeeded, "the partition has its leader"),
-        false => unknown_name(topic),
+    let unknown = |message| Refusal::new(ErrorCode::UnknownTopicOrPartition, message);
+    match call.state.catalog.by_name(topic) {
+        Some(found) if found.has(partition) => {
+            Refusal::new(ErrorCode::ElectionNotNeeded, "the partition has its leader")
+        }
+        Some(_) => unknown(format!("No such partition as {}-{partition}", shown(topic))),
+        None => unknown(format!("No such topic as {}", shown(topic))),
     }
 }
 
@@ -139,28 +144,22 @@ fn reassign(
     topic: &str,
     partition: &ReassignablePartition,
 ) -> Result<(), Refusal> {
-    let found = call.state.catalog.by_name(topic);
-    if !found.is_some_and(|topic| topic.has(partition.partition_index)) {
-        return Err(unknown_name(topic));
-    }
-    let refuse = |code, message: &str| Err(Refusal::new(code, message));
-    let Some(replicas) = &partition.replicas else {
-        let message = "no reassignment of the partition is in progress";
-        return refuse(ErrorCode::NoReassignmentInProgress, message);
+    let unknown = |what: String| {
+        let message = format!("Unable to find {what}.");
+        Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message))
     };
-    match replicas.as_slice() {
-        [NODE_ID] => Ok(()),
-        [] => {
-            let code = ErrorCode::InvalidReplicaAssignment;
-            refuse(code, "the list of replicas is empty")
+    match call.state.catalog.by_name(topic) {
+        None => return unknown(format!("a topic named {}", shown(topic))),
+        Some(found) if !found.has(partition.partition_index) => {
+            return unknown(format!("partition {}:{}", shown(topic), partition.partition_index));
         }
-        replicas if replicas.iter().any(|replica| *replica != NODE_ID) => {
-            let message = format!("broker {NODE_ID} is the only broker");
-            refuse(ErrorCode::InvalidReplicaAssignment, &message)
-        }
-        _ => {
-            let message = format!("broker {NODE_ID} is named more than once");
-            refuse(ErrorCode::InvalidReplicaAssignment, &message)
+        Some(_) => {}
+    }
+    match &partition.replicas {
+        Some(replicas) => check_replicas(replicas),
+        None => {
+            let message = "no reassignment of the partition is in progress";
+            Err(Refusal::new(ErrorCode::NoReassignmentInProgress, message))
         }
     }
 }

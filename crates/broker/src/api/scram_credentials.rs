@@ -173,7 +173,7 @@ fn check_deletion(
     match credentials.find(&deletion.name, mechanism) {
         Some(_) => Ok(mechanism),
         None => {
-            let message = "the user has no such credential";
+            let message = "Attempt to delete a user credential that does not exist";
             Err(Refusal::new(ErrorCode::ResourceNotFound, message))
         }
     }
@@ -181,12 +181,10 @@ fn check_deletion(
 
 fn check_user(name: &str, mechanism: i8) -> Result<ScramMechanism, Refusal> {
     if name.is_empty() {
-        return Err(Refusal::new(
-            ErrorCode::UnacceptableCredential,
-            "the name of the user is empty",
-        ));
+        let message = "Username must not be empty";
+        return Err(Refusal::new(ErrorCode::UnacceptableCredential, message));
     }
-    let unknown = || Refusal::new(ErrorCode::UnsupportedSaslMechanism, "unknown SCRAM mechanism");
+    let unknown = || Refusal::new(ErrorCode::UnsupportedSaslMechanism, "Unknown SCRAM mechanism");
     ScramMechanism::of(mechanism).ok_or_else(unknown)
 }
 
@@ -195,10 +193,10 @@ fn credential(
 ) -> Result<(ScramMechanism, ScramCredential), Refusal> {
     let mechanism = check_user(&upsertion.name, upsertion.mechanism)?;
     let unacceptable = |message: String| Refusal::new(ErrorCode::UnacceptableCredential, message);
-    if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&upsertion.iterations) {
-        return Err(unacceptable(format!(
-            "iterations must be from {ITERATIONS_MIN} to {ITERATIONS_MAX}"
-        )));
+    match upsertion.iterations {
+        ..ITERATIONS_MIN => return Err(unacceptable("Too few iterations".to_owned())),
+        ITERATIONS_MIN..=ITERATIONS_MAX => {}
+        _ => return Err(unacceptable("Too many iterations".to_owned())),
     }
     let iterations = upsertion.iterations.unsigned_abs();
     let (salt, password) = (&upsertion.salt, &upsertion.salted_password);
@@ -229,7 +227,7 @@ fn respond(outcomes: Outcomes) -> AlterUserScramCredentialsResponse {
     }
 }
 
-const TWICE: &str = "duplicate user in the request";
+const TWICE: &str = "A user credential cannot be altered twice in the same request";
 
 /// Longest salt that is kept; clients make 16 bytes or some more.
 const SALT_BYTES_MAX: usize = 1_024;

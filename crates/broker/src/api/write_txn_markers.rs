@@ -83,7 +83,7 @@ fn write(
         return Err(ErrorCode::InvalidProducerEpoch);
     }
     call.state.transactions.view(|transactions| {
-        let mut ongoing = transactions.list().filter(|(_, known)| known.start_ms >= 0);
+        let mut ongoing = transactions.list().filter(|(_, known)| known.is_open());
         if ongoing.any(|(_, known)| known.producer.id == asked.producer_id) {
             return Err(ErrorCode::InvalidTxnState);
         }

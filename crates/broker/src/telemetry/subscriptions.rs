@@ -193,7 +193,7 @@ impl Subscriptions {
 /// `INVALID_REQUEST` for no name, or one that is too long.
 pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     let problem = match name.len() {
-        0 => "the name of a client metrics resource is empty",
+        0 => "Subscription name can't be empty",
         1..=NAME_BYTES_MAX => return Ok(()),
         _ => "the name of a client metrics resource is too long",
     };
@@ -216,7 +216,10 @@ fn parse(configs: &TopicOverrides) -> Result<Subscription, Refusal> {
                 })?;
                 if !INTERVAL_RANGE_MS.contains(&interval_ms) {
                     let (least, most) = (INTERVAL_RANGE_MS.start(), INTERVAL_RANGE_MS.end());
-                    let message = format!("{INTERVAL} must be from {least} to {most}");
+                    let message = format!(
+                        "Invalid value {interval_ms} for {INTERVAL}, interval must be between \
+                         {least} and {most} (1 hour)"
+                    );
                     return Err(Refusal::new(ErrorCode::InvalidRequest, message));
                 }
             }
@@ -227,7 +230,7 @@ fn parse(configs: &TopicOverrides) -> Result<Subscription, Refusal> {
                 }
             }
             _ => {
-                let message = format!("{} is not a key of client metrics", shown(key));
+                let message = format!("Unknown client metrics configuration: {}", shown(key));
                 return Err(Refusal::new(ErrorCode::InvalidRequest, message));
             }
         }
@@ -236,7 +239,7 @@ fn parse(configs: &TopicOverrides) -> Result<Subscription, Refusal> {
 }
 
 fn parse_pattern(word: &str) -> Result<(String, Regex), String> {
-    let unknown = || format!("{} is not NAME=REGULAR EXPRESSION", shown(word));
+    let unknown = || format!("Illegal client matching pattern: {}", shown(word));
     let (parameter, pattern) = word.split_once('=').ok_or_else(unknown)?;
     let (parameter, pattern) = (parameter.trim(), pattern.trim());
     if pattern.contains('=') || !PARAMETERS.contains(&parameter) {

@@ -89,7 +89,8 @@ fn clients_change_the_defaults_of_topics_and_the_nearest_source_wins() {
     let given = [named("2", OF_BROKER), named("3", OF_CLUSTER), named("4", OF_FILE)];
     assert_eq!(synonyms(of_broker)[..3], given);
     let of_cluster = describe(&world, BROKER, "", None).configs;
-    assert_eq!(of_cluster.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), [key]);
+    let names: Vec<_> = of_cluster.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["min.insync.replicas", key]);
     assert_eq!(synonyms(of(&world, BROKER, "", key)), [named("3", OF_CLUSTER)]);
     let world = world.restarted_with(|config| {
         config.topic_defaults = TopicDefaults::default().with("log.retention.bytes", "5").unwrap();
@@ -104,6 +105,28 @@ fn clients_change_the_defaults_of_topics_and_the_nearest_source_wins() {
     assert_eq!(of_topic("plain"), value("3", OF_CLUSTER));
     assert_eq!(alter(&world, BROKER, "", &[(DELETE, key, None)]), ErrorCode::None);
     assert_eq!(of_topic("plain"), value("5", OF_FILE));
+}
+
+/// Kafka's tools show it beside the own configuration of each topic.
+#[test]
+fn all_brokers_always_have_one_number_of_replicas_in_sync() {
+    let key = "min.insync.replicas";
+    let world = World::with(Drive::Threads, |config| {
+        config.topic_defaults = TopicDefaults::default().with(key, "2").unwrap();
+    });
+    world.create("orders", 1);
+    assert_eq!(shown(&world, TOPIC, "orders", key), ("2".to_owned(), OF_CLUSTER));
+    let named = |text: &str, source| (key.to_owned(), text.to_owned(), source);
+    assert_eq!(synonyms(of(&world, BROKER, "", key)), [named("2", OF_CLUSTER)]);
+    for (broker, change) in [("", (DELETE, key, None)), ("0", (SET, key, Some("1")))] {
+        assert_eq!(
+            alter(&world, BROKER, broker, &[change]),
+            ErrorCode::InvalidConfig,
+            "{broker:?}"
+        );
+    }
+    assert_eq!(alter(&world, BROKER, "", &[(SET, key, Some("1"))]), ErrorCode::None);
+    assert_eq!(shown(&world, TOPIC, "orders", key), ("1".to_owned(), OF_CLUSTER));
 }
 
 #[test]

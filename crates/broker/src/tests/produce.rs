@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use moldau_net::Reply;
-use moldau_protocol::messages::ProduceRequest;
+use moldau_protocol::messages::describe_producers_request::TopicRequest;
 use moldau_protocol::messages::produce_response::PartitionProduceResponse;
+use moldau_protocol::messages::{DescribeProducersRequest, ProduceRequest};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{Attributes, BatchOptions, BatchView, Compression, Producer, TimestampType};
 
@@ -279,6 +280,24 @@ fn a_gap_in_the_sequence_and_an_older_epoch_are_refused() {
     assert_eq!(world.append("orders", 0, sequenced(id, 1, 0, &["b"])), 1);
     let older = sequenced(id, 0, 1, &["b"]);
     assert_eq!(refusal(&world, "orders", 0, older), ErrorCode::InvalidProducerEpoch);
+}
+
+/// Kafka's tools show it as -1.
+#[test]
+fn a_producer_without_transactions_has_no_coordinator_epoch() {
+    let world = World::new();
+    world.create("orders", 1);
+    let id = world.producer_id().producer_id;
+    world.append("orders", 0, sequenced(id, 0, 0, &["a"]));
+    let orders = TopicRequest {
+        name: "orders".to_owned(),
+        partition_indexes: vec![0],
+        ..Default::default()
+    };
+    let request = DescribeProducersRequest { topics: vec![orders], ..Default::default() };
+    let shown = world.ask(&request).topics.remove(0).partitions.remove(0).active_producers;
+    let shown: Vec<_> = shown.iter().map(|it| (it.producer_id, it.coordinator_epoch)).collect();
+    assert_eq!(shown, [(id, -1)]);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn internal_topics_that_cannot_be_created_are_explained() {
     let answer = world.ask(&request);
     assert_eq!(statuses(&answer), [MISSING_INTERNAL_TOPICS]);
     let detail = &answer.status.expect("a status")[0].status_detail;
-    assert!(detail.contains("replication factor 3"), "{detail}");
+    assert!(detail.contains("replication factor of 3"), "{detail}");
     assert!(world.state.catalog.by_name(CHANGELOG).is_none());
 }
 

@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::keys::{BrokerKey, TOPIC_KEYS, TopicKey};
-use super::{TopicConfig, TopicOverrides, shown, topic_key};
+use super::{TopicConfig, TopicOverrides, invalid_value, shown, topic_key};
+
+/// The key that has a default for the cluster at any time, as in Kafka: where none was given, that
+/// of the configuration file or the built-in one (KIP-966).
+pub(crate) const IN_SYNC: &str = "min.insync.replicas";
 
 /// Broker-level defaults of topic configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +88,7 @@ impl TopicDefaults {
             .ok_or_else(|| format!("{} is not a default of topic configurations", shown(name)))?;
         key.in_topic_units(value)
             .and_then(|value| topic.check(&value))
-            .map_err(|problem| format!("{name}: {:?} {problem}", shown(value)))?;
+            .map_err(|problem| invalid_value(name, value, &problem))?;
         self.given.insert((source, key.name), value.trim().to_owned());
         Ok(())
     }
@@ -126,8 +130,14 @@ impl TopicDefaults {
         &self,
         key: &TopicKey,
     ) -> impl Iterator<Item = (DefaultSource, &'static str, &str)> {
-        let of = |source, key: &'static BrokerKey| {
-            Some((source, key.name, self.given.get(&(source, key.name))?.as_str()))
+        let default = key.default;
+        let of = move |source, key: &'static BrokerKey| {
+            let given = |source| self.given.get(&(source, key.name)).map(String::as_str);
+            let value = given(source).or_else(|| {
+                let is_always_given = source == DefaultSource::Cluster && key.name == IN_SYNC;
+                is_always_given.then(|| given(DefaultSource::File).unwrap_or(default))
+            });
+            Some((source, key.name, value?))
         };
         let keys = key.broker_keys;
         DefaultSource::ALL
@@ -142,7 +152,8 @@ impl BrokerKey {
         if self.unit == 1 {
             return Ok(value.to_owned());
         }
-        let number: i32 = value.trim().parse().map_err(|_| "must be an integer".to_owned())?;
+        let number: i32 =
+            value.trim().parse().map_err(|_| "Not a number of type INT".to_owned())?;
         let scaled = i64::from(number).saturating_mul(self.unit);
         Ok(if number < 0 { number.to_string() } else { scaled.to_string() })
     }
@@ -192,9 +203,9 @@ mod tests {
     #[test]
     fn invalid_topic_default_is_refused_by_its_broker_key() {
         for (name, value, part) in [
-            ("log.retention.hours", "week", "log.retention.hours: \"week\" must be an integer"),
-            ("log.cleanup.policy", "shred", "log.cleanup.policy: \"shred\" must be compact or"),
-            ("compression.type", "lzma", "compression.type: \"lzma\" must be"),
+            ("log.retention.hours", "week", "Invalid value week for configuration log.retention.h"),
+            ("log.cleanup.policy", "shred", "Invalid value shred for configuration log.cleanup."),
+            ("compression.type", "lzma", "Invalid value lzma for configuration compression.type"),
             ("retention.ms", "1", "retention.ms is not a default"),
         ] {
             let problem = defaults(&[(name, value)]).unwrap_err();
@@ -208,7 +219,7 @@ mod tests {
             ("log.cleaner.min.compaction.lag.ms", "6"),
             ("log.cleaner.max.compaction.lag.ms", "5"),
         ];
-        assert!(defaults(&lags).unwrap_err().contains("exceeds max.compaction.lag.ms=5"));
+        assert!(defaults(&lags).unwrap_err().contains("> max.compaction.lag.ms (5)"));
         assert!(defaults(&[lags[1], lags[0]]).is_err());
     }
 }

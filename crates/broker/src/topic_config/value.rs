@@ -1,5 +1,6 @@
 //! What a configuration value may look like, and the one spelling in which it is kept.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 /// Longest value that is stored, in bytes, as in Kafka; strings in answers cannot be longer.
@@ -54,19 +55,25 @@ impl Form {
         match self {
             Self::Boolean => {
                 let lower = value.to_ascii_lowercase();
-                one_of(&["false", "true"], lower)
+                let problem = || "Expected value to be either true or false".to_owned();
+                matches!(lower.as_str(), "false" | "true").then_some(lower).ok_or_else(problem)
             }
             Self::Word(words) => one_of(words, value.to_owned()),
-            Self::Int(range) => integer(value, i64::from(*range.start())..=i64::from(*range.end())),
-            Self::GzipLevel => match integer(value, -1..=9).as_deref() {
-                Ok("0") | Err(_) => Err("must be -1 or an integer from 1 to 9".to_owned()),
-                Ok(level) => Ok(level.to_owned()),
+            Self::Int(range) => within(int(value)?, range.clone()),
+            Self::GzipLevel => match int(value)? {
+                level @ (-1 | 1..=9) => Ok(level.to_string()),
+                _ => Err("Value must be between 1 and 9 or equal to -1".to_owned()),
             },
-            Self::Long(range) => integer(value, range.clone()),
+            Self::Long(range) => {
+                let number: i64 = value.parse().map_err(|_| not_a_number("LONG"))?;
+                within(number, range.clone())
+            }
             Self::Ratio => match value.parse::<f64>() {
                 // The sum turns a negative zero into zero.
                 Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(format!("{:?}", ratio + 0.0)),
-                _ => Err("must be a number from 0 to 1".to_owned()),
+                Ok(ratio) if ratio < 0.0 => Err("Value must be at least 0".to_owned()),
+                Ok(ratio) if ratio > 1.0 => Err("Value must be no more than 1".to_owned()),
+                _ => Err(not_a_number("DOUBLE")),
             },
             Self::Words(words) => {
                 let mut kept: Vec<&str> = Vec::new();
@@ -81,7 +88,7 @@ impl Form {
             Self::Replicas => {
                 let replicas: Vec<&str> = list(value).collect();
                 if value != "*" && !replicas.iter().all(|replica| is_replica(replica)) {
-                    return Err("must be * or partition:broker,partition:broker ...".to_owned());
+                    return Err(REPLICAS.to_owned());
                 }
                 Ok(replicas.join(","))
             }
@@ -108,15 +115,31 @@ fn one_of(words: &[&str], value: String) -> Result<String, String> {
     if words.contains(&value.as_str()) {
         return Ok(value);
     }
-    Err(format!("must be {}", words.join(" or ")))
+    Err(format!("String must be one of: {}", words.join(", ")))
 }
 
-fn integer(value: &str, range: RangeInclusive<i64>) -> Result<String, String> {
-    match value.parse::<i64>() {
-        Ok(number) if range.contains(&number) => Ok(number.to_string()),
-        _ => Err(format!("must be an integer from {} to {}", range.start(), range.end())),
-    }
+/// What Kafka says of text that is no number of a type.
+fn not_a_number(of_type: &str) -> String {
+    format!("Not a number of type {of_type}")
 }
+
+fn int(value: &str) -> Result<i32, String> {
+    value.parse().map_err(|_| not_a_number("INT"))
+}
+
+fn within<T: PartialOrd + Display>(number: T, range: RangeInclusive<T>) -> Result<String, String> {
+    if number < *range.start() {
+        return Err(format!("Value must be at least {}", range.start()));
+    }
+    if number > *range.end() {
+        return Err(format!("Value must be no more than {}", range.end()));
+    }
+    Ok(number.to_string())
+}
+
+/// What Kafka says of a list of throttled replicas that is none.
+const REPLICAS: &str = "must be the literal '*' or a list of replicas in the following format: \
+     [partitionId]:[brokerId],[partitionId]:[brokerId],...";
 
 fn is_replica(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -11,7 +11,8 @@ The tools of Apache Kafka 4.4.0 for one broker, with their usual arguments. A te
 commands against Apache Kafka, against the broker, and against the broker through the proxy. It
 compares exit codes and every line printed: the broker with Apache Kafka, the proxy with the broker.
 Addresses, directories, generated ids, times, and the figures of the performance tools are masked.
-Some tools print rows in no fixed order; these are sorted first.
+Some tools print rows in no fixed order; these are sorted first. `moldau-authorization` compares in
+the same way what users with and without rights are told, by most of these tools.
 
 `cargo run -p moldau-conformance --bin moldau-tools -- --write` writes this page.
 `cargo xtask test` fails if an output differs in a way that is not listed here, or if a listed

@@ -1,4 +1,4 @@
-//! The commands to run, read from `script.txt`.
+//! The commands to run, read from `script.txt` or `authorized.txt`.
 //!
 //! | line | meaning |
 //! |---|---|
@@ -7,6 +7,7 @@
 //! | `# kafka-producer-perf-test ...` | its numbers are measured |
 //! | `@ kafka-cluster list-endpoints` | its long numbers are ports, or the end of a journal |
 //! | `kafka-console-producer ... << a\nb\n` | with standard input |
+//! | `alice$ kafka-topics --list` | by a user, who logs in as `{files}/alice.properties` says |
 //! | `file NAME << text` | a file in `{files}` |
 //! | `-- text` | a comment |
 
@@ -15,7 +16,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-const SCRIPT: &str = include_str!("script.txt");
+/// The commands of everyone.
+pub(super) const ALL_TOOLS: &str = include_str!("script.txt");
+
+/// The commands of users with rights and without.
+pub(super) const AUTHORIZED: &str = include_str!("authorized.txt");
 
 /// The tools by the names of their scripts in Kafka's `bin/`.
 const CLASSES: &[(&str, &str)] = &[
@@ -75,7 +80,7 @@ impl Command {
             _ => ("", text),
         };
         let (line, input) = rest.split_once(" << ").unwrap_or((rest, ""));
-        let tool = line.split(' ').next().unwrap_or_default();
+        let tool = tool(by_user(line).1);
         let class = CLASSES.iter().find(|(name, _)| *name == tool);
         let (_, class) = class.with_context(|| format!("no tool is called {tool:?}"))?;
         Ok(Self {
@@ -90,17 +95,27 @@ impl Command {
 
     /// The name of its tool.
     pub(super) fn tool(&self) -> &str {
-        self.line.split(' ').next().unwrap_or_default()
+        tool(self.by_user().1)
     }
 
-    /// The main class, the standard input and the arguments.
-    pub(super) fn words(&self, bootstrap: &str, files: &Path) -> Vec<String> {
+    /// The user who gives it, and what is given.
+    fn by_user(&self) -> (Option<&str>, &str) {
+        by_user(&self.line)
+    }
+
+    /// The main class, the standard input and the arguments. Users connect to an address of their
+    /// own.
+    pub(super) fn words(&self, (bootstrap, users): (&str, &str), files: &Path) -> Vec<String> {
         let mut words = vec![format!("org.apache.kafka.tools.{}", self.class), self.input.clone()];
-        if !self.line.contains("{bootstrap}") {
+        let files = files.display().to_string();
+        let (user, line) = self.by_user();
+        if let Some(user) = user {
+            words.extend(["--bootstrap-server".to_owned(), users.to_owned()]);
+            words.extend(["--command-config".to_owned(), format!("{files}/{user}.properties")]);
+        } else if !line.contains("{bootstrap}") {
             words.extend(["--bootstrap-server".to_owned(), bootstrap.to_owned()]);
         }
-        let files = files.display().to_string();
-        let split = split(&self.line).into_iter().skip(1);
+        let split = split(line).into_iter().skip(1);
         words.extend(
             split.map(|word| word.replace("{bootstrap}", bootstrap).replace("{files}", &files)),
         );
@@ -108,15 +123,26 @@ impl Command {
     }
 }
 
-/// All commands, in order.
-pub(super) fn commands() -> Result<Vec<Command>> {
-    let lines = SCRIPT.lines().filter(|line| !line.is_empty() && !line.starts_with("-- "));
+fn by_user(line: &str) -> (Option<&str>, &str) {
+    match line.split_once("$ ") {
+        Some((user, line)) => (Some(user), line),
+        None => (None, line),
+    }
+}
+
+fn tool(line: &str) -> &str {
+    line.split(' ').next().unwrap_or_default()
+}
+
+/// All commands of a script, in order.
+pub(super) fn commands(script: &str) -> Result<Vec<Command>> {
+    let lines = script.lines().filter(|line| !line.is_empty() && !line.starts_with("-- "));
     lines.filter(|line| !line.starts_with("file ")).map(Command::parse).collect()
 }
 
-/// Writes the files that the commands read.
-pub(super) fn write_files(directory: &Path) -> Result<()> {
-    for line in SCRIPT.lines().filter_map(|line| line.strip_prefix("file ")) {
+/// Writes the files that the commands of a script read.
+pub(super) fn write_files(script: &str, directory: &Path) -> Result<()> {
+    for line in script.lines().filter_map(|line| line.strip_prefix("file ")) {
         let (name, text) = line.split_once(" << ").context("a file has a text")?;
         fs::write(directory.join(name), unescaped(text))?;
     }
@@ -148,7 +174,7 @@ mod tests {
     fn marks_input_and_quotes_are_read() {
         let command = Command::parse("~ kafka-acls --list 'a b' --x {files}/f << a\\nb").unwrap();
         assert!(command.is_unordered && !command.is_measured);
-        let words = command.words("host:1", Path::new("/d"));
+        let words = command.words(("host:1", ""), Path::new("/d"));
         let class = "org.apache.kafka.tools.AclCommand";
         let server = "--bootstrap-server";
         assert_eq!(words, [class, "a\nb", server, "host:1", "--list", "a b", "--x", "/d/f"]);
@@ -156,8 +182,18 @@ mod tests {
     }
 
     #[test]
+    fn a_user_connects_to_the_address_of_users_and_logs_in() {
+        let command = Command::parse("~ alice$ kafka-acls --list").unwrap();
+        assert!(command.is_unordered && command.tool() == "kafka-acls");
+        let words = command.words(("host:1", "host:2"), Path::new("/d"));
+        let login = ["--command-config", "/d/alice.properties"];
+        assert_eq!(words[2..], ["--bootstrap-server", "host:2", login[0], login[1], "--list"]);
+    }
+
+    #[test]
     fn every_line_of_the_script_is_a_command_of_a_known_tool() {
-        let commands = commands().unwrap();
+        let commands = commands(ALL_TOOLS).unwrap();
+        assert!(super::commands(AUTHORIZED).is_ok_and(|commands| !commands.is_empty()));
         for (tool, _) in CLASSES {
             assert!(commands.iter().any(|command| command.tool() == *tool), "{tool}");
         }

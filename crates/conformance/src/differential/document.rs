@@ -63,9 +63,11 @@ const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
     ),
     (
         &[ApiKey::StreamsGroupTopologyDescriptionUpdate],
-        "descriptions of topologies in streams groups (KIP-1331)",
-        "nothing: clients send a description only if the broker asks for it, and the broker does \
-         not. `kafka-streams-groups --describe` shows the topology without its processors",
+        "descriptions of topologies in streams groups (KIP-1331), which Kafka hands to a plugin \
+         in Java",
+        "nothing: clients send a description only if the broker asks for it. The broker does not, \
+         as Kafka without `group.streams.topology.description.plugin.class`, its default. \
+         `kafka-streams-groups --describe --topology` says that there is none",
     ),
     (
         &[ApiKey::AlterReplicaLogDirs],

@@ -37,6 +37,11 @@ const SIZES: &[&str] = &["PartitionSize", "TotalBytes", "UsableBytes"];
 /// Timestamps of records are below this number of milliseconds, those of clocks above.
 const CLOCK_MS_MIN: i64 = 1_600_000_000_000;
 
+/// Records of the scripts have the time of the start and some milliseconds; servers themselves are
+/// asked when they have started, and not for long.
+const OF_CLOCK_MS_MIN: i64 = 1_000;
+const OF_CLOCK_MS_MAX: i64 = 3_600_000;
+
 /// What a server said of itself, and what it generated.
 #[derive(Default)]
 pub(super) struct Known {
@@ -74,7 +79,7 @@ impl Known {
             Tree::Text(text) if is_id(field.kind) => Tree::Text(self.id(text)),
             Tree::Text(text) => Tree::Text(self.text(field, text)),
             Tree::Bytes(bytes) if field.name == "Records" => {
-                Tree::Text(batch::describe(bytes, self.now_ms))
+                Tree::Text(batch::describe_by(bytes, &|timestamp| self.time(timestamp)))
             }
             Tree::Bytes(bytes) => Tree::Text(format!("\"{}\"", bytes.escape_ascii())),
             Tree::Null => Tree::Null,
@@ -94,6 +99,15 @@ impl Known {
             _ => return Tree::Number(number),
         };
         Tree::Text(word.to_owned())
+    }
+
+    /// The time of a record: a distance, or that of the server's clock while it was asked.
+    fn time(&self, timestamp: i64) -> String {
+        match timestamp.saturating_sub(self.now_ms) {
+            _ if timestamp == -1 => "never".to_owned(),
+            OF_CLOCK_MS_MIN..=OF_CLOCK_MS_MAX => "<time>".to_owned(),
+            distance => distance.to_string(),
+        }
     }
 
     fn id(&self, text: &str) -> String {

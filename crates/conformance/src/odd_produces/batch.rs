@@ -207,10 +207,18 @@ fn unpack(codec: i16, bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Says what stands in fetched batches, with times as distances from `epoch`.
-pub(crate) fn describe(mut bytes: &[u8], epoch: i64) -> String {
+pub(crate) fn describe(bytes: &[u8], epoch: i64) -> String {
+    describe_by(bytes, &|timestamp| match timestamp {
+        -1 => "never".to_owned(),
+        _ => timestamp.wrapping_sub(epoch).to_string(),
+    })
+}
+
+/// [`describe`] with times as `time` says them.
+pub(crate) fn describe_by(mut bytes: &[u8], time: &dyn Fn(i64) -> String) -> String {
     let mut told = String::new();
     while let Some((batch, rest)) = next_batch(bytes) {
-        let described = describe_batch(batch, epoch);
+        let described = describe_batch(batch, time);
         let described = described.unwrap_or_else(|error| format!("unreadable: {error}"));
         write!(told, "[{described}]").expect("a string takes all");
         bytes = rest;
@@ -223,7 +231,7 @@ fn next_batch(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(usize::try_from(length).ok()? + 12)
 }
 
-fn describe_batch(batch: &[u8], epoch: i64) -> Result<String> {
+fn describe_batch(batch: &[u8], time: &dyn Fn(i64) -> String) -> Result<String> {
     let mut fields = Fields(batch);
     let (base_offset, _length, _leader) = (fields.i64()?, fields.i32()?, fields.i32()?);
     let (magic, crc) = (fields.take::<1>()?[0], fields.i32()?.cast_unsigned());
@@ -234,10 +242,6 @@ fn describe_batch(batch: &[u8], epoch: i64) -> Result<String> {
     let (base_timestamp, max_timestamp) = (fields.i64()?, fields.i64()?);
     let producer = (fields.i64()?, fields.i16()?, fields.i32()?);
     let count = fields.i32()?;
-    let time = |timestamp: i64| match timestamp {
-        -1 => "never".to_owned(),
-        _ => timestamp.wrapping_sub(epoch).to_string(),
-    };
     let max = match attributes & LOG_APPEND_TIME {
         0 => time(max_timestamp),
         _ => "of the append".to_owned(),
@@ -265,8 +269,13 @@ fn describe_records(
         record.take::<1>()?;
         let (timestamp, offset) = (time(record.varint()?), base_offset + record.varint()?);
         let (key, value) = (record.nullable()?, record.nullable()?);
-        let headers = record.varint()?;
-        told.push(format!("{offset} at {timestamp} {key:?}={value:?} and {headers} headers"));
+        let mut headers = Vec::new();
+        for _ in 0..record.varint()? {
+            let (key, value) = (record.nullable()?, record.nullable()?);
+            headers.push(format!("{key:?}={value:?}"));
+        }
+        let headers = headers.join(", ");
+        told.push(format!("{offset} at {timestamp} {key:?}={value:?} and headers {headers}"));
     }
     Ok(told.join("; "))
 }

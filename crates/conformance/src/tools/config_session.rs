@@ -9,23 +9,8 @@ use std::fmt::Write as _;
 
 const OF_KAFKA: &str = include_str!("config_session.txt");
 
-/// Kafka's own controller sets this default for the whole cluster, where a leader may be elected
-/// among the eligible replicas (KIP-966). Here it is the built-in default, with the same value.
-const ONE_REPLICA: &str = "there are no elections, so no default of the cluster to guard them";
-
 /// Steps that end otherwise in our broker: the step, how it ends there, and why.
 const DIFFERENCES: &[(&str, &str, &str)] = &[
-    (
-        "default min.insync.replicas",
-        "[1] DEFAULT_CONFIG, INT, [DEFAULT_CONFIG min.insync.replicas=1]",
-        ONE_REPLICA,
-    ),
-    (
-        "kafka-configs shows min.insync.replicas",
-        "1 sensitive=false synonyms={DEFAULT_CONFIG:min.insync.replicas=1}",
-        ONE_REPLICA,
-    ),
-    ("describe the defaults of the cluster", "[]", ONE_REPLICA),
     (
         "set min.cleanable.dirty.ratio=[NaN]",
         "INVALID_CONFIG",

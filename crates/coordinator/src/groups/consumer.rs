@@ -74,7 +74,7 @@ impl Groups {
                 Ok(())
             }
             Some(AnyGroup::Classic(_) | AnyGroup::Share(_) | AnyGroup::Streams(_)) => {
-                let message = format!("group {id} does not follow the consumer protocol");
+                let message = format!("Group {id} is not a consumer group.");
                 Err((ErrorCode::GroupIdNotFound, message))
             }
             None if !joins => Err(not_found(id)),
@@ -95,9 +95,9 @@ impl Groups {
         match self.groups.get(group_id) {
             Some(AnyGroup::Consumer(group)) => Ok(group.describe(self.config.default_assignor())),
             Some(AnyGroup::Classic(_) | AnyGroup::Share(_) | AnyGroup::Streams(_)) => {
-                Err(format!("group {group_id} does not follow the consumer protocol"))
+                Err(format!("Group {group_id} is not a consumer group."))
             }
-            None => Err(format!("there is no group {group_id}")),
+            None => Err(absent(group_id)),
         }
     }
 
@@ -175,7 +175,12 @@ fn join_classic(
 }
 
 fn not_found(group_id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("there is no consumer group {group_id}"))
+    (ErrorCode::GroupIdNotFound, format!("Consumer group {group_id} not found."))
+}
+
+/// What Kafka says of a group that cannot be described.
+pub(super) fn absent(group_id: &str) -> String {
+    format!("Group {group_id} not found.")
 }
 
 /// What can be said without looking at the group, in the order in which Kafka says it.

@@ -2,6 +2,7 @@
 
 use moldau_protocol::ErrorCode;
 
+use super::consumer::absent;
 use super::{Groups, check_group_id};
 use crate::any_group::AnyGroup;
 use crate::config::{NAME_BYTES_MAX, SUBSCRIPTION_BYTES_MAX};
@@ -88,7 +89,7 @@ impl Groups {
         match self.groups.get(group_id) {
             Some(AnyGroup::Share(group)) => Ok(group.describe()),
             Some(_) => Err(other_type(group_id).1),
-            None => Err(not_found(group_id).1),
+            None => Err(absent(group_id)),
         }
     }
 
@@ -125,11 +126,11 @@ fn too_many() -> Refused {
 }
 
 fn not_found(group_id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("there is no share group {group_id}"))
+    (ErrorCode::GroupIdNotFound, format!("Share group {group_id} not found."))
 }
 
 fn other_type(group_id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("group {group_id} is not a share group"))
+    (ErrorCode::GroupIdNotFound, format!("Group {group_id} is not a share group."))
 }
 
 /// What can be said without looking at the group, in the order in which Kafka says it.

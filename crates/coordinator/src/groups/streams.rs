@@ -3,6 +3,7 @@
 
 use moldau_protocol::ErrorCode;
 
+use super::consumer::absent;
 use super::{Groups, check_group_id};
 use crate::any_group::AnyGroup;
 use crate::config::{NAME_BYTES_MAX, SUBSCRIPTION_BYTES_MAX};
@@ -83,17 +84,17 @@ impl Groups {
         match self.groups.get(group_id) {
             Some(AnyGroup::Streams(group)) => Ok(group.describe()),
             Some(_) => Err(other_type(group_id).1),
-            None => Err(not_found(group_id).1),
+            None => Err(absent(group_id)),
         }
     }
 }
 
 fn not_found(group_id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("there is no streams group {group_id}"))
+    (ErrorCode::GroupIdNotFound, format!("Streams group {group_id} not found."))
 }
 
 fn other_type(group_id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("group {group_id} is not a streams group"))
+    (ErrorCode::GroupIdNotFound, format!("Group {group_id} is not a streams group."))
 }
 
 /// What can be said without looking at the group, in the order in which Kafka says it.

@@ -44,9 +44,16 @@ pub(super) struct Transaction {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    Empty { since_ms: i64 },
+    Empty {
+        since_ms: i64,
+    },
     Ongoing(Ongoing),
-    Complete { outcome: Outcome, since_ms: i64 },
+    /// `start_ms` is -1 where nothing was begun.
+    Complete {
+        outcome: Outcome,
+        start_ms: i64,
+        since_ms: i64,
+    },
 }
 
 /// An open transaction.
@@ -79,6 +86,14 @@ impl Transaction {
         match &self.phase {
             Phase::Ongoing(ongoing) => Some(ongoing),
             Phase::Empty { .. } | Phase::Complete { .. } => None,
+        }
+    }
+
+    /// When the open transaction began, or the last one; -1 without one.
+    pub(super) fn start_ms(&self) -> i64 {
+        match self.phase {
+            Phase::Ongoing(Ongoing { start_ms, .. }) | Phase::Complete { start_ms, .. } => start_ms,
+            Phase::Empty { .. } => -1,
         }
     }
 
@@ -126,7 +141,8 @@ impl Transaction {
             TransactionChange::Ended { outcome, producer, previous } => {
                 self.producer = producer;
                 self.previous = previous;
-                self.phase = Phase::Complete { outcome, since_ms: time_ms };
+                let start_ms = self.start_ms();
+                self.phase = Phase::Complete { outcome, start_ms, since_ms: time_ms };
             }
             TransactionChange::Forgotten => {}
         }
@@ -158,7 +174,12 @@ impl Transaction {
         let mut records = vec![record(time_ms, change)];
         match &self.phase {
             Phase::Empty { .. } => {}
-            Phase::Complete { outcome, .. } => {
+            Phase::Complete { outcome, start_ms, .. } => {
+                if *start_ms >= 0 {
+                    // It begins a transaction, of which only the time is left.
+                    let begun = TransactionChange::PartitionsAdded(Vec::new());
+                    records.push(record(*start_ms, begun));
+                }
                 let change = TransactionChange::Ended { outcome: *outcome, producer, previous };
                 records.push(record(time_ms, change));
             }

@@ -316,3 +316,19 @@ fn what_open_transactions_hold_is_limited() {
     world.end(producer, V2, Outcome::Commit).0.expect("committed");
     assert_eq!(world.transactions.add_partitions(1, "u", other, &two).reply, Ok(()));
 }
+
+#[test]
+fn the_start_of_the_last_transaction_outlives_its_end_and_a_restart() {
+    let mut world = World::new();
+    let producer = world.initialized();
+    let start_ms = |transactions: &Transactions| transactions.describe("t").map(|it| it.start_ms);
+    assert_eq!(start_ms(&world.transactions), Some(-1));
+    world.add(producer, 0).unwrap();
+    world.end(producer, V1, Outcome::Commit).0.unwrap();
+    assert_eq!(start_ms(&world.transactions), Some(1));
+    let mut restored = Transactions::new(TransactionConfig::default());
+    world.transactions.snapshot().for_each(|record| restored.apply(record));
+    assert_eq!(restored.describe("t"), world.transactions.describe("t"));
+    world.init(10, None).0.unwrap();
+    assert_eq!(start_ms(&world.transactions), Some(-1));
+}

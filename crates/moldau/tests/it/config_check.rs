@@ -58,7 +58,8 @@ fn errors_of_a_broker_file_name_line_and_nearest_key() {
             ),
             mistake(
                 "log.retention.hours: week\n",
-                "1:22: log.retention.hours: \"week\" must be an integer",
+                "1:22: Invalid value week for configuration log.retention.hours: Not a number of \
+                 type INT",
             ),
             mistake(
                 "num.io.threads: 8\n",

@@ -101,13 +101,6 @@ pub(super) const ROWS: &[Difference] = &[
         reason: "an empty name is INVALID_TOPIC_EXCEPTION; Kafka returns UNKNOWN_SERVER_ERROR",
     },
     Difference {
-        api: ApiKey::FindCoordinator,
-        cases: &["a group", "a transaction", "an empty group", "an empty transaction"],
-        versions: (1, 3),
-        fields: &[("ErrorMessage", "<text>", "")],
-        reason: "ErrorMessage is empty on success; Kafka sends NONE before version 4",
-    },
-    Difference {
         api: ApiKey::CreateAcls,
         cases: &[
             "a pattern that matches",

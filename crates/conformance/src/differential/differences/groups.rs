@@ -41,13 +41,6 @@ pub(super) const ROWS: &[Difference] = &[
         reason: NO_GROUP,
     },
     Difference {
-        api: ApiKey::DeleteGroups,
-        cases: &["a group twice"],
-        versions: (0, 3),
-        fields: &[("Results", "", "absent-group")],
-        reason: "a group named twice is answered twice; Kafka answers once",
-    },
-    Difference {
         api: ApiKey::OffsetFetch,
         cases: &["a partition twice"],
         versions: (1, 10),

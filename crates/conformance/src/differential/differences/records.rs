@@ -93,13 +93,6 @@ pub(super) const ROWS: &[Difference] = &[
     },
     Difference {
         api: ApiKey::ListOffsets,
-        cases: &["a topic without partitions"],
-        versions: (1, 11),
-        fields: &[("Topics", "", "orders")],
-        reason: NO_PARTITIONS,
-    },
-    Difference {
-        api: ApiKey::ListOffsets,
         cases: &["an isolation level of 9"],
         versions: (2, 11),
         fields: &[

@@ -16,8 +16,8 @@ pub(super) const ROWS: &[Difference] = &[
             "good and bad topics",
             "two policies",
         ],
-        versions: (5, 7),
-        fields: &[("Topics.Configs.ConfigSource", "3", "5"), ("Topics.TopicId", "<id>", "<no id>")],
+        versions: (7, 7),
+        fields: &[("Topics.TopicId", "<id>", "<no id>")],
         reason: VALIDATED,
     },
     Difference {
@@ -27,7 +27,6 @@ pub(super) const ROWS: &[Difference] = &[
         fields: &[
             ("Topics.ErrorCode", "0", "17"),
             ("Topics.ErrorMessage", "null", "<text>"),
-            ("Topics.Configs.ConfigSource", "3", "5"),
             ("Topics.NumPartitions", "1", "-1"),
             ("Topics.ReplicationFactor", "1", "-1"),
             ("Topics.Configs", "cleanup.policy*", ""),
@@ -47,13 +46,6 @@ pub(super) const ROWS: &[Difference] = &[
             ("Topics.Configs", "", "cleanup.policy*"),
         ],
         reason: "a negative timeout is ignored; Kafka returns REQUEST_TIMED_OUT at once",
-    },
-    Difference {
-        api: ApiKey::CreateTopics,
-        cases: &["a topic", "default numbers"],
-        versions: (5, 7),
-        fields: &[("Topics.Configs.ConfigSource", "3", "5")],
-        reason: VALIDATED,
     },
     Difference {
         api: ApiKey::CreateTopics,
@@ -95,14 +87,6 @@ pub(super) const ROWS: &[Difference] = &[
         reason: "a resource given twice is described once, to bound the response",
     },
     Difference {
-        api: ApiKey::DescribeConfigs,
-        cases: &["all keys", "no keys"],
-        versions: (1, 4),
-        fields: &[("Results.Configs.ConfigSource", "3", "5")],
-        reason: "the source of min.insync.replicas is DEFAULT_CONFIG; Kafka has a default for the \
-                 cluster (ELR)",
-    },
-    Difference {
         api: ApiKey::IncrementalAlterConfigs,
         cases: &["operation -1", "operation 9"],
         versions: (0, 1),
@@ -111,7 +95,6 @@ pub(super) const ROWS: &[Difference] = &[
     },
 ];
 
-const VALIDATED: &str = "with validateOnly there is no topic id; Kafka sends a random one. The \
-     source of min.insync.replicas is DEFAULT_CONFIG; Kafka has a default for the cluster (ELR)";
+const VALIDATED: &str = "with validateOnly there is no topic id; Kafka sends a random one";
 
 const INTERNAL: &str = "names of Kafka's internal topics are refused with INVALID_TOPIC_EXCEPTION";

@@ -17,6 +17,14 @@ const SHARED_RECORDS: &str = "shared-records";
 /// The member: Kafka wants an id in base64url.
 const MEMBER: &str = "AAAAAAAAAAkAAAAAAAAACQ";
 
+/// Kafka's numbers: resources with a configuration, and the acknowledgement that gives a record up.
+const TOPIC: i8 = 2;
+const GROUPS: i8 = 32;
+const REJECT: i8 = 3;
+
+/// Where records go that a group gives up.
+const DEAD_LETTERS: &str = "dlq.differential";
+
 const OTHER_MEMBER: &str = "AAAAAAAAAAwAAAAAAAAADA";
 
 /// A group that does not exist, and one that exists once its offsets were altered, on Kafka.
@@ -40,6 +48,7 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     fetch(session, &id)?;
     acknowledge(session, &id)?;
     forget(session, &id)?;
+    dead_letters(session, &id)?;
     describe_offsets(session)?;
     alter_offsets(session)?;
     delete_offsets(session)
@@ -141,6 +150,41 @@ fn forget(session: &mut Session, id: &str) -> Result<()> {
         session.ask_in(versions, api, "another member after that", &other)?;
     }
     Ok(())
+}
+
+/// Rejected records come to the group's dead-letter topic, with headers that say why (KIP-1191).
+fn dead_letters(session: &mut Session, id: &str) -> Result<()> {
+    const GROUP: &str = "burying";
+    session.create_topics(&[(DEAD_LETTERS, 1)])?;
+    let resource = |kind: i8, name: &str, configs: &[(&str, &str)]| {
+        let set =
+            |(key, to): &(&str, &str)| json!({"Name": key, "ConfigOperation": 0, "Value": to});
+        let configs: Vec<_> = configs.iter().map(set).collect();
+        json!({"ResourceType": kind, "ResourceName": name, "Configs": configs})
+    };
+    let own = [
+        ("errors.deadletterqueue.topic.name", DEAD_LETTERS),
+        ("errors.deadletterqueue.copy.record.enable", "true"),
+    ];
+    let takes = [("errors.deadletterqueue.group.enable", "true")];
+    let resources = [resource(TOPIC, DEAD_LETTERS, &takes), resource(GROUPS, GROUP, &own)];
+    session.must(ApiKey::IncrementalAlterConfigs, &json!({"Resources": resources}))?;
+    begin_at_zero(session, GROUP)?;
+    let has_records = |answer: &Tree| !answer.all("FirstOffset").is_empty();
+    session.until(ApiKey::ShareFetch, &fetching(GROUP, id, 0, &json!([])), has_records)?;
+    let rejected = json!({"GroupId": GROUP, "MemberId": MEMBER, "ShareSessionEpoch": 1,
+        "Topics": [{"TopicId": id, "Partitions": [{"PartitionIndex": 0,
+            "AcknowledgementBatches": batch_of(0, 1, &[REJECT])}]}]});
+    session.must(ApiKey::ShareAcknowledge, &rejected)?;
+    let letters = json!({"Partition": 0, "CurrentLeaderEpoch": -1, "FetchOffset": 0,
+        "LastFetchedEpoch": -1, "LogStartOffset": -1, "PartitionMaxBytes": 1 << 20});
+    let topic = json!({"Topic": DEAD_LETTERS, "TopicId": session.id_of(DEAD_LETTERS)?,
+        "Partitions": [letters]});
+    let fetch = json!({"ReplicaId": -1, "MaxWaitMs": 0, "MinBytes": 0, "MaxBytes": 1 << 20,
+        "SessionId": 0, "SessionEpoch": -1, "Topics": [topic]});
+    let is_whole = |answer: &Tree| answer.number("HighWatermark").is_ok_and(|end| end >= 2);
+    session.until(ApiKey::Fetch, &fetch, is_whole)?;
+    session.ask(ApiKey::Fetch, "dead letters", &fetch).map(drop)
 }
 
 fn describe_offsets(session: &mut Session) -> Result<()> {
