@@ -2,6 +2,8 @@
 
 mod example;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use moldau_checker::{Action, Error, History, Operation, Outcome, Report};
@@ -85,12 +87,27 @@ pub enum Fault {
     Disk,
     /// The broker's disk is slow for up to [`STOP_MAX_MS`](Self::STOP_MAX_MS).
     Slow,
+    /// The broker's wall clock jumps by up to [`JUMP_MAX`](Self::JUMP_MAX), forward or back, and
+    /// back again after up to [`STOP_MAX_MS`](Self::STOP_MAX_MS). Every second time the broker is
+    /// killed and started again meanwhile.
+    Clock,
 }
 
 impl Fault {
     /// All, in the order of tables.
-    pub const ALL: [Self; 7] =
-        [Self::Kill, Self::Stop, Self::Cut, Self::Client, Self::Power, Self::Disk, Self::Slow];
+    pub const ALL: [Self; 8] = [
+        Self::Kill,
+        Self::Stop,
+        Self::Cut,
+        Self::Client,
+        Self::Power,
+        Self::Disk,
+        Self::Slow,
+        Self::Clock,
+    ];
+
+    /// Longest jump of the broker's clock.
+    pub const JUMP_MAX: Duration = Duration::from_secs(3_600);
 
     /// Longest time for which the broker stands still, or its disk fails or is slow: longer than
     /// clients wait for an answer, so that they send requests again while the broker has yet to
@@ -108,6 +125,7 @@ impl Fault {
             Self::Power => "power lost",
             Self::Disk => "disk failed, then power lost",
             Self::Slow => "disk slow",
+            Self::Clock => "clock jumped",
         }
     }
 

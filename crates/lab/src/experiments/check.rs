@@ -3,6 +3,7 @@
 //! is checked.
 
 mod clients;
+mod clock;
 mod ending;
 mod nemesis;
 mod page;
@@ -33,6 +34,7 @@ use crate::environment::Environment;
 use crate::result::{Arm, Experiment, RunResult, result_id};
 use crate::systems::{Installations, Process, SystemFile, bare_relay, free_addresses};
 use clients::{OPERATION_TIMEOUT, REQUEST_TIMEOUT, Role, World};
+use clock::BrokerClock;
 use moldau_load::generator::target;
 use moldau_measure::Error;
 use recorder::{RECORDS_MAX, Recorder};
@@ -211,6 +213,7 @@ struct Scene {
     relay: Option<Process>,
     /// It must outlast the system.
     disk: Option<LossyDisk>,
+    clock: Option<BrokerClock>,
     faults: Vec<Fault>,
     notes: Vec<Check>,
     world: Arc<World>,
@@ -225,8 +228,9 @@ impl Scene {
             leave_out(&mut faults, &mut notes);
         }
         let disk = disk(plan, &mut faults, &mut notes)?;
-        let running =
-            Running::start(&plan.conditions, &plan.installations, &plan.name, &plan.system)?;
+        let mut system = plan.system.clone();
+        let clock = clock(plan, &mut system, &mut faults, &mut notes);
+        let running = Running::start(&plan.conditions, &plan.installations, &plan.name, &system)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -267,14 +271,14 @@ impl Scene {
             return Err(Error::Plan(format!("no fault is possible: {}", reasons.join("; "))));
         }
         running.path.control.create_topic(&world.topic, plan.partitions)?;
-        Ok(Self { running, relay, disk, faults, notes, world: Arc::new(world), runtime })
+        Ok(Self { running, relay, disk, clock, faults, notes, world: Arc::new(world), runtime })
     }
 
     /// Clients and faults, until the time is up or the system does not come back, and all clients
     /// have ended.
     fn play(&mut self, plan: &Plan, tell: impl FnMut(Fault)) -> (Vec<Struck>, Result<(), Error>) {
         let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
-        let Self { running, relay, disk, faults, notes, world, runtime } = self;
+        let Self { running, relay, disk, clock, faults, notes, world, runtime } = self;
         let mut places = JoinSet::new();
         for place in 0..usize::from(plan.clients) {
             let occupied = clients::occupy(Arc::clone(world), place, random.fork());
@@ -282,8 +286,12 @@ impl Scene {
         }
         let from_outside: Vec<Fault> =
             faults.iter().copied().filter(|fault| *fault != Fault::Client).collect();
-        let (system, relay, disk) = (&mut running.system, relay.as_mut(), disk.as_ref());
-        let targets = nemesis::Targets { system, relay, disk };
+        let targets = nemesis::Targets {
+            system: &mut running.system,
+            relay: relay.as_mut(),
+            disk: disk.as_ref(),
+            clock: clock.as_ref(),
+        };
         let end = Instant::now() + plan.length;
         let is_gone = Notify::new();
         let ((mut struck, survived), ended) = thread::scope(|scope| {
@@ -381,10 +389,23 @@ fn disk(
     }
 }
 
+/// A clock for the broker, if it is to jump and can be set.
+fn clock(
+    plan: &Plan,
+    system: &mut SystemFile,
+    faults: &mut Vec<Fault>,
+    notes: &mut Vec<Check>,
+) -> Option<BrokerClock> {
+    if !faults.contains(&Fault::Clock) {
+        return None;
+    }
+    let made = BrokerClock::give(system, &plan.conditions.work_directory);
+    made.map_err(|reason| without(faults, notes, |fault| fault == Fault::Clock, &reason)).ok()
+}
+
 /// Takes out the faults of processes that the laboratory did not start.
 fn leave_out(faults: &mut Vec<Fault>, notes: &mut Vec<Check>) {
-    let of_process =
-        |fault: Fault| matches!(fault, Fault::Kill | Fault::Stop) || fault.is_of_disk();
+    let of_process = |fault: Fault| !matches!(fault, Fault::Cut | Fault::Client);
     let reason = "the laboratory starts no process of this system";
     without(faults, notes, of_process, reason);
 }

@@ -275,6 +275,11 @@ impl SystemFile {
         is_there.then(|| Path::new(&broker.name).join("data"))
     }
 
+    /// The process of the role broker that is started first.
+    pub(crate) fn broker_file_mut(&mut self) -> Option<&mut ProcessFile> {
+        self.processes.iter_mut().find(|process| process.role == BROKER_ROLE)
+    }
+
     /// Whether any text holds this variable.
     fn needs(&self, name: &str) -> bool {
         self.texts().into_iter().any(|text| variables(text).any(|it| it == name))

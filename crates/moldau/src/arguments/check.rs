@@ -67,4 +67,6 @@ pub(crate) enum FaultChoice {
     Disk,
     /// The broker's disk is slow for up to five seconds.
     Slow,
+    /// The broker's clock jumps by up to an hour, and back after up to five seconds.
+    Clock,
 }

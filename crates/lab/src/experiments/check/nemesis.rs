@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use moldau_disk::{Health, LossyDisk};
 
+use super::clock::{BrokerClock, Direction};
 use super::recorder::Recorder;
 use crate::check::{Fault, Struck};
 use crate::systems::{Process, RunningSystem};
@@ -26,6 +27,8 @@ pub(super) struct Targets<'a> {
     pub(super) relay: Option<&'a mut Process>,
     /// Where the broker keeps its data.
     pub(super) disk: Option<&'a LossyDisk>,
+    /// What the broker reads the time from.
+    pub(super) clock: Option<&'a BrokerClock>,
 }
 
 /// Strikes at random times until `end`, and leaves everything running. Says of each fault that it
@@ -48,7 +51,10 @@ pub(super) fn harass(
         tell(fault);
         let from_us = recorder.now_us();
         let stop = Duration::from_millis(random.u64(STOP_MIN_MS..Fault::STOP_MAX_MS));
-        let survived = targets.strike(fault, stop);
+        let survived = match fault {
+            Fault::Clock => targets.strike_clock(&mut random, stop),
+            fault => targets.strike(fault, stop),
+        };
         struck.push(Struck { fault, from_us, to_us: recorder.now_us() });
         if survived.is_err() {
             return (struck, survived);
@@ -80,8 +86,20 @@ impl Targets<'_> {
                 None => Ok(()),
             },
             // Clients end by themselves.
-            Fault::Client => Ok(()),
+            Fault::Client | Fault::Clock => Ok(()),
         }
+    }
+
+    fn strike_clock(&mut self, random: &mut fastrand::Rng, stop: Duration) -> Result<(), Error> {
+        let Some(clock) = self.clock else { return Ok(()) };
+        let direction = if random.bool() { Direction::Forward } else { Direction::Back };
+        let set = |by| clock.set(direction, by).map_err(Error::machine("setting a clock"));
+        set(Fault::JUMP_MAX.mul_f64(random.f64()))?;
+        if random.bool() {
+            self.kill(|| ())?;
+        }
+        thread::sleep(stop);
+        set(Duration::ZERO)
     }
 
     fn strike_disk(&mut self, disk: &LossyDisk, fault: Fault, stop: Duration) -> Result<(), Error> {

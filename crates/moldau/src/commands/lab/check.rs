@@ -82,6 +82,7 @@ fn faults(chosen: Option<&[FaultChoice]>) -> Vec<Fault> {
         FaultChoice::Power => Some(Fault::Power),
         FaultChoice::Disk => Some(Fault::Disk),
         FaultChoice::Slow => Some(Fault::Slow),
+        FaultChoice::Clock => Some(Fault::Clock),
     };
     match chosen {
         Some(chosen) => chosen.iter().filter_map(fault).collect(),
