@@ -383,6 +383,7 @@ fn config(dir: &TempDir, relay: SocketAddr) -> Config {
     // Tests wait for them.
     groups.share.record_lock_duration_ms_range = 1..=60_000;
     groups.share.session_timeout_ms_range = 1..=60_000;
+    groups.consumer.session_timeout_ms_range = 1..=60_000;
     Config {
         data_dir: dir.path().to_owned(),
         listeners: listeners(relay),

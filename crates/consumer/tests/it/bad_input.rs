@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use zeroize::Zeroizing;
 
 use crate::admin::{get, port, until_status};
+use crate::share::configure;
 use crate::status::status_when;
 use crate::world::{DEADLINE, GROUP, Seen, TOPIC, broker, channel, drained, next, ticking, values};
 
@@ -328,6 +329,8 @@ async fn wrong_credentials_end_the_app_at_once_with_the_user_and_without_the_pas
 async fn revoked(broker: &TestBroker, app: App, sender: UnboundedSender<Seen>) {
     broker.create_topic(TOPIC, 1).await;
     broker.produce(TOPIC, None, "1").await;
+    // The app cannot leave the group.
+    configure(broker, "consumer.session.timeout.ms", "1000").await;
     add_user(broker).await;
     drop(sender);
     assert_names_the_user(&end_of(app).await);

@@ -37,6 +37,8 @@ impl World {
         let broker = broker(1, &[]).await;
         // A record may be with several workers that are killed before one gets to it.
         configure(&broker, "share.delivery.count.limit", "10").await;
+        // Until then, partitions stay with a worker that was killed.
+        configure(&broker, "share.session.timeout.ms", "2000").await;
         broker.create_topic("in", PARTITIONS).await;
         broker.create_topic("out", 1).await;
         broker.create_topic("dead", 1).await;

@@ -133,7 +133,7 @@ impl<'a> Bench<'a> {
 
     /// Runs a load once the machine is idle, and returns its outcome.
     fn produced(&mut self, setup: &Setup) -> Result<Measured, Error> {
-        self.rest()?;
+        self.rest(setup.workload.window())?;
         self.offer(setup, &mut || {})
     }
 

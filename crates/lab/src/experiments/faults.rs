@@ -187,7 +187,7 @@ impl Struck {
         let setup = bench.setup(path, round, &workload);
         let control = &direct.control;
         control.create_topics(&setup.topics(), workload.partitions)?;
-        bench.rest()?;
+        bench.rest(workload.window())?;
         let mut targets = Some((&mut *system, relay));
         let measured = thread::scope(|scope| {
             let mut striking = None;

@@ -38,7 +38,7 @@ const COMPACTED: [(&str, &str); 3] = [
 const ROUNDS: u32 = 4;
 
 /// Kills on each data directory.
-const KILLS_PER_ROUND: u32 = 50;
+const KILLS_PER_ROUND: u32 = 25;
 
 /// Kills in a smaller test.
 const KILLS_FEW: u32 = 10;

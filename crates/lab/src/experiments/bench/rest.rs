@@ -15,16 +15,22 @@ const BUSY_SHARE_MAX: f64 = 0.1;
 
 /// How long to look for that, and how often before the load comes anyway.
 const LOOK: Duration = Duration::from_millis(100);
-const LOOKS_MAX: u32 = 30;
+const LOOKS_MAX: u128 = 30;
 
 impl super::Bench<'_> {
-    /// Waits as ahead of each run that is measured: for what is measured by other means.
+    /// Waits as ahead of each run that is measured: for what is measured by other means in such a
+    /// window.
     ///
     /// # Errors
     /// Those of [`wait`].
-    pub(in crate::experiments) fn rest(&self) -> Result<(), Error> {
-        wait(&self.conditions.work_directory)
+    pub(in crate::experiments) fn rest(&self, window: Duration) -> Result<(), Error> {
+        wait(&self.conditions.work_directory, looks(window))
     }
+}
+
+/// How often to look ahead of a window: the wait is no longer than what it protects.
+fn looks(window: Duration) -> u128 {
+    (window.as_millis() / LOOK.as_millis()).clamp(1, LOOKS_MAX)
 }
 
 /// Waits until the machine rests, or for as long as all looks take, and until all is written to the
@@ -32,8 +38,8 @@ impl super::Bench<'_> {
 ///
 /// # Errors
 /// [`Error::Machine`] where its counters cannot be read, or the file system fails.
-fn wait(directory: &Path) -> Result<(), Error> {
-    let rests = wait_by(|| {
+fn wait(directory: &Path, looks: u128) -> Result<(), Error> {
+    let rests = wait_by(looks, || {
         let meter = CpuMeter::start(&[])?;
         thread::sleep(LOOK);
         Ok(meter.stop()?.1)
@@ -51,8 +57,8 @@ fn write_out(directory: &Path) -> Result<(), Error> {
 }
 
 /// Looks until the machine rests; whether it does in the end.
-fn wait_by(mut look: impl FnMut() -> Result<HostUsage, Error>) -> Result<bool, Error> {
-    for _ in 0..LOOKS_MAX {
+fn wait_by(looks: u128, mut look: impl FnMut() -> Result<HostUsage, Error>) -> Result<bool, Error> {
+    for _ in 0..looks {
         if look()?.busy_share() < BUSY_SHARE_MAX {
             return Ok(true);
         }
@@ -69,9 +75,9 @@ mod tests {
     }
 
     /// Looks at a machine that was busy like this: whether it rests, and after how many looks.
-    fn waited(percents: impl Iterator<Item = u64>) -> (bool, u32) {
+    fn waited(percents: impl Iterator<Item = u64>) -> (bool, u128) {
         let (mut percents, mut looks) = (percents, 0);
-        let rests = wait_by(|| {
+        let rests = wait_by(LOOKS_MAX, || {
             looks += 1;
             Ok(busy(percents.next().unwrap()))
         });
@@ -86,8 +92,16 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_is_no_longer_than_the_window() {
+        assert_eq!(
+            [0, 250, 2_000, 3_600_000].map(Duration::from_millis).map(looks),
+            [1, 2, 20, LOOKS_MAX]
+        );
+    }
+
+    #[test]
     fn unreadable_counters_are_reported() {
-        let failed = wait_by(|| Err(Error::Plan("no counters".into())));
+        let failed = wait_by(1, || Err(Error::Plan("no counters".into())));
         assert!(failed.is_err());
     }
 

@@ -186,7 +186,7 @@ fn run_round(
     }
     for arm in arms {
         bench.step(&format!("{case}: {arm}, {}", round + 1));
-        bench.rest()?;
+        bench.rest(workload.window())?;
         let depth = match arm {
             DISK_16 => 16,
             DISK_2 => 2,
@@ -247,7 +247,7 @@ fn beside_scans(
                 path.control.delete_topic(&setup.topic)
             };
             if path.arm == SCANNED {
-                bench.rest()?;
+                bench.rest(plan.durable.window())?;
                 drop_page_cache(&system.data)?;
                 rates.push(while_scanning(scan, || produce(bench))?);
             } else {

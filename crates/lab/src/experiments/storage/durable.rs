@@ -83,7 +83,7 @@ fn run_loop(
     bench.step(&format!("{case}: {arm}, {}", pair + 1));
     let (bytes, per_second) = flushes.each(&plan.durable);
     let workload = write_workload(&plan.durable, bytes, per_second);
-    bench.rest()?;
+    bench.rest(workload.window())?;
     let started = Instant::now();
     let work = if arm == SERVED { Work::Serve } else { Work::Write };
     let outcome = bare_disk::measure(&plan.moldau, &plan.bare(work(workload.clone())))?;
