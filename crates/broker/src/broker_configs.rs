@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::config::{
-    Advertised, Config, ConsumerGroupSettings, ListenerConfig, NODE_ID, STANDARD_AUTHORIZER,
+    Advertised, Config, ConsumerGroupSettings, ListenerConfig, STANDARD_AUTHORIZER,
     ShareGroupSettings, StreamsGroupSettings,
 };
 use crate::topic_config::DefaultSource;
@@ -65,18 +65,18 @@ pub(crate) struct BrokerConfig {
 
 /// Keys that Kafka has and the file has not: their values are fixed.
 const FIXED: &[(&str, &str)] = &[
-    ("broker.id", "Number of the broker. There is one broker."),
+    ("broker.id", "Number of the broker; 0 where there is one."),
     ("default.replication.factor", "Replicas of a topic: the data directory is the only one."),
     ("group.coordinator.rebalance.protocols", "Protocols of groups that the broker speaks."),
     ("group.share.assignors", "Assignors of share groups."),
     ("group.streams.assignors", "Assignors of streams groups."),
-    ("node.id", "Number of the broker. There is one broker."),
+    ("node.id", "Number of the broker; 0 where there is one."),
 ];
 
 impl Config {
     /// All keys in alphabetical order.
-    pub(crate) fn broker_configs(&self) -> Vec<BrokerConfig> {
-        let mut configs = self.own_configs();
+    pub(crate) fn broker_configs(&self, node_id: i32) -> Vec<BrokerConfig> {
+        let mut configs = self.own_configs(node_id);
         configs.extend(self.timing_configs());
         configs.extend(classic_group_configs(self));
         configs.extend(consumer_group_configs(&self.groups.consumer));
@@ -101,17 +101,17 @@ impl Config {
         shown.collect()
     }
 
-    fn own_configs(&self) -> Vec<Named> {
+    fn own_configs(&self, node_id: i32) -> Vec<Named> {
         let listeners: Vec<_> = self.listeners.iter().map(ListenerConfig::url).collect();
         vec![
             list("advertised.listeners", self.advertised_listeners()),
             boolean("auto.create.topics.enable", self.auto_create_topics),
-            int("broker.id", NODE_ID),
+            int("broker.id", node_id),
             int("default.replication.factor", 1),
             list("listeners", listeners.join(",")),
             list("log.dirs", self.data_dir.display().to_string()),
             long("memory.max.bytes", self.memory_bytes),
-            int("node.id", NODE_ID),
+            int("node.id", node_id),
             int("num.network.threads", self.network_threads),
             int("num.partitions", self.partitions_default),
             int("quota.window.num", self.quota_window.num),

@@ -20,6 +20,7 @@ use tokio::runtime::Handle;
 pub(crate) use crate::config::DURABLE_WITHIN;
 use crate::config::ListenerConfig;
 use crate::error::Refusal;
+use crate::nodes::Members;
 use crate::quotas::QuotaClient;
 use crate::rights::Rights;
 use crate::share_session::ConnectionId;
@@ -121,6 +122,14 @@ impl Call<'_> {
         counted
     }
 
+    /// The brokers that the client is told of.
+    pub(crate) fn members(&self) -> Arc<Members> {
+        self.state.nodes.members(|| {
+            let Endpoint { host, port } = self.endpoint();
+            (host, port)
+        })
+    }
+
     /// The listener's advertised address, or else the address over which this client came, since
     /// that one certainly works for it.
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -195,7 +204,7 @@ pub(crate) async fn durable_within(
     match tokio::time::timeout(patience, durable).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_failed)) => {
-            let message = "the journal failed; the broker stops";
+            let message = "the change cannot become durable; the journal or the cluster failed";
             Err(Refusal::new(ErrorCode::KafkaStorageError, message))
         }
         Err(_elapsed) => {

@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::Storage;
 
 use crate::config::LEADER_EPOCH;
 use crate::error::{Refusal, append_refusal};
 use crate::group_service::GroupService;
 use crate::logs::{Logs, Lsn, TopicId};
 use crate::metadata_record::MetadataRecord;
+use crate::storage::Storage;
 use crate::topic_config::{DefaultSource, TopicConfig, TopicDefaults, TopicOverrides, shown};
 use crate::topic_logs::TopicLogs;
 use crate::topic_names::{MetricNames, check_name, check_ordinary};
@@ -145,6 +145,7 @@ impl Topics {
             | MetadataRecord::AclsChanged { .. }
             | MetadataRecord::ClientQuotasChanged(_)
             | MetadataRecord::ClientMetricsConfigured { .. }
+            | MetadataRecord::ClusterBegun { .. }
             | MetadataRecord::ScramCredentialsChanged(_) => {}
         }
         Ok(())
@@ -219,6 +220,14 @@ impl Catalog {
         self.write().apply(record)
     }
 
+    /// Takes the topics of another catalog in place of these.
+    pub(crate) fn replace(&self, by: Self) {
+        let mut by = by.topics.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut topics = self.write();
+        by.version += topics.version + 1;
+        *topics = by;
+    }
+
     /// The topic of a name.
     pub(crate) fn by_name(&self, name: &str) -> Option<Arc<Topic>> {
         self.read().by_name.get(name).cloned()
@@ -260,9 +269,11 @@ impl Catalog {
         partitions: u32,
         overrides: TopicOverrides,
     ) -> Result<(Arc<Topic>, Lsn), Refusal> {
+        storage.control()?;
         let mut topics = self.write();
         check_absent(&topics, name)?;
         let config = check_topic(&topics, name, partitions, &overrides)?;
+        check_policy(storage, &config)?;
         let id = fresh_id(&topics);
         let record = MetadataRecord::TopicCreated {
             id: id.into_bytes(),
@@ -286,6 +297,7 @@ impl Catalog {
         storage: &Storage,
         wanted: Vec<(String, u32, TopicOverrides)>,
     ) -> Result<Option<Lsn>, Refusal> {
+        storage.control()?;
         let mut topics = self.write();
         let (mut records, mut created, mut added) = (Vec::new(), Vec::new(), 0_u32);
         for (name, partitions, overrides) in wanted {
@@ -293,6 +305,7 @@ impl Catalog {
                 continue;
             }
             let config = check_topic(&topics, &name, partitions, &overrides)?;
+            check_policy(storage, &config)?;
             added = added.saturating_add(partitions);
             topics.check_room(partitions, added)?;
             let id = fresh_id(&topics);
@@ -343,6 +356,7 @@ impl Catalog {
         groups: &GroupService,
         id: Uuid,
     ) -> Result<Lsn, Refusal> {
+        storage.control()?;
         let mut topics = self.write();
         let topic = topics.by_id.get(&id).cloned().ok_or_else(|| unknown_id(id))?;
         let record = MetadataRecord::TopicDeleted { id: id.into_bytes() };
@@ -367,6 +381,7 @@ impl Catalog {
         name: &str,
         partitions: u32,
     ) -> Result<Lsn, Refusal> {
+        storage.control()?;
         let mut topics = self.write();
         let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
         topics.check_growth(&topic, partitions)?;
@@ -399,12 +414,14 @@ impl Catalog {
         validate_only: bool,
         change: impl FnOnce(&mut TopicOverrides) -> Result<(), Refusal>,
     ) -> Result<Option<Lsn>, Refusal> {
+        storage.control()?;
         let mut topics = self.write();
         let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
         let mut overrides = topic.overrides.clone();
         change(&mut overrides)?;
         let config = TopicConfig::parse(&overrides, &topics.defaults)
             .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
+        check_policy(storage, &config)?;
         if validate_only {
             return Ok(None);
         }
@@ -434,11 +451,13 @@ impl Catalog {
         change: impl FnOnce(&mut TopicOverrides, &TopicDefaults) -> Result<(), Refusal>,
     ) -> Result<Option<Lsn>, Refusal> {
         let invalid = |problem| Refusal::new(ErrorCode::InvalidRequest, problem);
+        storage.control()?;
         let mut topics = self.write();
         let mut values = topics.defaults.given_by(source);
         change(&mut values, &topics.defaults)?;
         let defaults = topics.defaults.replaced(source, &values).map_err(invalid)?;
-        TopicConfig::parse(&TopicOverrides::new(), &defaults).map_err(invalid)?;
+        let config = TopicConfig::parse(&TopicOverrides::new(), &defaults).map_err(invalid)?;
+        check_policy(storage, &config)?;
         if validate_only {
             return Ok(None);
         }
@@ -503,7 +522,16 @@ fn check_topic(
 }
 
 fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {
-    storage.append_metadata(&record.encode()).map_err(|error| append_refusal(&error))
+    storage.write(&record.encode())
+}
+
+/// Nobody compacts the logs of a cluster.
+fn check_policy(storage: &Storage, config: &TopicConfig) -> Result<(), Refusal> {
+    if config.compaction.is_none() || storage.journal().is_some() {
+        return Ok(());
+    }
+    let message = "a cluster does not serve compacted topics (cleanup.policy)";
+    Err(Refusal::new(ErrorCode::InvalidConfig, message))
 }
 
 fn check_stored(partitions: u32) -> Result<(), String> {

@@ -16,18 +16,19 @@ pub(crate) async fn run(state: &Arc<State>) {
 
 /// Cleans the logs that are due. Off the network thread, since it reads and writes the disk.
 pub(crate) async fn apply(state: &Arc<State>, now_ms: i64) {
+    let Some(journal) = state.storage.journal() else { return };
     let topics = state.catalog.all().into_iter();
     let compacted = topics.filter_map(|topic| Some((topic.config.compaction?, topic.id)));
     let logs: Vec<_> = compacted
         .flat_map(|(compaction, id)| {
-            let logs = state.storage.logs_of(moldau_storage::TopicId(id.into_bytes()));
+            let logs = journal.logs_of(moldau_storage::TopicId(id.into_bytes()));
             logs.into_iter().map(move |log| (log, compaction))
         })
         .collect();
     if logs.is_empty() {
         return;
     }
-    let storage = state.storage.clone();
+    let storage = journal.clone();
     let cleaning = tokio::task::spawn_blocking(move || storage.compact(&logs, now_ms));
     let cleaned = join_blocking(cleaning).await;
     if let Ok(compacted) = &cleaned {

@@ -190,9 +190,47 @@ static APIS: &[Api] = apis! {
         typed!(StreamsGroupDescribeRequest, api::streams_topologies::describe);
 };
 
+/// What the brokers of a cluster do not serve: transactions, share and streams groups, more
+/// partitions for a topic, and what there is only with a journal.
+const ALONE: &[ApiKey] = &[
+    ApiKey::AddPartitionsToTxn,
+    ApiKey::AddOffsetsToTxn,
+    ApiKey::EndTxn,
+    ApiKey::WriteTxnMarkers,
+    ApiKey::TxnOffsetCommit,
+    ApiKey::DescribeProducers,
+    ApiKey::DescribeTransactions,
+    ApiKey::ListTransactions,
+    ApiKey::DescribeLogDirs,
+    ApiKey::CreatePartitions,
+    ApiKey::ElectLeaders,
+    ApiKey::AlterPartitionReassignments,
+    ApiKey::DescribeQuorum,
+    ApiKey::UpdateFeatures,
+    ApiKey::ShareGroupHeartbeat,
+    ApiKey::ShareGroupDescribe,
+    ApiKey::ShareFetch,
+    ApiKey::ShareAcknowledge,
+    ApiKey::DescribeShareGroupOffsets,
+    ApiKey::AlterShareGroupOffsets,
+    ApiKey::DeleteShareGroupOffsets,
+    ApiKey::StreamsGroupHeartbeat,
+    ApiKey::StreamsGroupDescribe,
+];
+
+/// Whether a broker serves an API.
+fn serves(state: &State, key: ApiKey) -> bool {
+    !state.nodes.is_shared() || !ALONE.contains(&key)
+}
+
 /// The APIs and versions that are served.
 pub(crate) fn served_versions() -> impl Iterator<Item = (ApiKey, VersionRange)> {
     APIS.iter().map(|api| (api.key, api.versions))
+}
+
+/// Those that a broker serves.
+fn served_by(state: &State) -> impl Iterator<Item = (ApiKey, VersionRange)> {
+    served_versions().filter(|(key, _)| serves(state, *key))
 }
 
 /// The rights that each API asks for.
@@ -205,8 +243,9 @@ fn api_versions(call: &Call<'_>, request: ApiVersionsRequest) -> Outcome<ApiVers
     if let Some(software) = Software::of(&request, call.version) {
         call.software.replace(software);
     }
-    let here = &call.state.cluster_id;
-    Outcome::Now(api::api_versions::respond(&request, call.version, here, served_versions()))
+    let here = (call.state.cluster_id.as_str(), call.state.nodes.id());
+    let served = served_by(call.state);
+    Outcome::Now(api::api_versions::respond(&request, call.version, here, served))
 }
 
 /// Answers one frame.
@@ -214,7 +253,7 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
     let Ok(peek) = frame::peek(bytes) else {
         return Reply::Close("malformed request header");
     };
-    let Some(api) = APIS.iter().find(|api| api.key.key() == peek.api_key) else {
+    let Some(api) = APIS.iter().find(|api| api.key.key() == peek.api_key && serves(site.state, api.key)) else {
         return Reply::Close("unknown API");
     };
     if !api.versions.contains(peek.api_version) {

@@ -25,6 +25,12 @@ pub enum Error {
     /// The data directory holds metadata that this version cannot read.
     #[error("failed to restore topics and groups from the journal: {0}")]
     Metadata(String),
+    /// The system: a thread was refused.
+    #[error("failed to start a thread: {0}")]
+    Thread(std::io::Error),
+    /// The operator, the database or the object store: the cluster cannot be joined.
+    #[error("failed to join the cluster: {0}")]
+    Cluster(#[from] moldau_cluster::Error),
     /// The operator: the name that a recovered topic is to get.
     #[error("topic {id} cannot be named {name:?}: {problem}")]
     TopicName {
@@ -85,6 +91,7 @@ pub(crate) fn append_refusal(error: &AppendError) -> Refusal {
         AppendError::InTransaction => ErrorCode::InvalidTxnState,
         AppendError::TooManyTransactions => ErrorCode::PolicyViolation,
         AppendError::Deleted => ErrorCode::UnknownTopicOrPartition,
+        AppendError::Away => ErrorCode::RequestTimedOut,
         AppendError::DiskFull
         | AppendError::Exhausted
         | AppendError::Poisoned(_)

@@ -11,7 +11,7 @@ use moldau_coordinator::{
     Effects, GroupOverrides, GroupRecord, Groups, Reply, Token, TopicOffsets, Topics,
 };
 use moldau_protocol::ErrorCode;
-use moldau_storage::{AppendError, Lsn, Storage};
+use moldau_storage::{AppendError, Lsn};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
@@ -20,6 +20,7 @@ use crate::config::DURABLE_WITHIN;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;
+use crate::storage::Storage;
 use crate::topic_config::shown;
 
 /// Longest sleep of the timer, so that expired offsets are looked for now and then.
@@ -90,6 +91,9 @@ impl GroupService {
         storage: &Storage,
         request: impl FnOnce(&mut Groups, i64, Token) -> Effects,
     ) -> Pin<Box<dyn Future<Output = Result<Reply, ErrorCode>>>> {
+        if let Err(refusal) = storage.coordinate() {
+            return Box::pin(std::future::ready(Err(refusal.code)));
+        }
         let (sender, receiver) = oneshot::channel();
         {
             let mut inner = lock(&self.inner);
@@ -164,6 +168,39 @@ impl GroupService {
         Ok(inner.written)
     }
 
+    /// Applies a record that the owner of the shared log has written.
+    pub(crate) fn replay(&self, record: GroupRecord) {
+        lock(&self.inner).groups.replay(record);
+    }
+
+    /// Forgets the offsets of a topic that the owner of the shared log has deleted.
+    pub(crate) fn replay_deleted(&self, topic: &str) {
+        lock(&self.inner).groups.topic_deleted(topic);
+    }
+
+    /// Takes other groups in place of these. Requests that wait get no answer from these: clients
+    /// look for the coordinator again.
+    pub(crate) fn replace(&self, groups: Groups) {
+        let mut inner = lock(&self.inner);
+        inner.groups = groups;
+        inner.parked.clear();
+        inner.unwritten.clear();
+        inner.written = None;
+    }
+
+    /// This broker is about to coordinate the groups: sessions of their members start anew. The
+    /// timer is told by [`GroupService::awake`].
+    pub(crate) fn take_over(&self) {
+        let mut inner = lock(&self.inner);
+        let effects = inner.groups.recovered(self.clock.now_ms());
+        inner.unwritten.extend(effects.records);
+    }
+
+    /// Lets the timer look again.
+    pub(crate) fn awake(&self) {
+        self.rescheduled.notify_one();
+    }
+
     /// Reads the state without changing it.
     pub(crate) fn view<T>(&self, view: impl FnOnce(&Groups) -> T) -> T {
         view(&lock(&self.inner).groups)
@@ -235,12 +272,18 @@ impl GroupService {
         with_topics: impl Fn(Tick<'_>) -> Ticked,
     ) {
         loop {
-            let deadline_ms = lock(&self.inner).groups.next_deadline();
+            let deadline_ms = match storage.decides() {
+                true => lock(&self.inner).groups.next_deadline(),
+                false => i64::MAX,
+            };
             let left_ms = deadline_ms.saturating_sub(self.clock.now_ms());
             let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
             tokio::select! {
                 () = tokio::time::sleep(left.min(TIMER_SLEEP_MAX)) => {}
                 () = self.rescheduled.notified() => continue,
+            }
+            if !storage.decides() {
+                continue;
             }
             if let Err(refusal) = with_topics(&|topics| self.tick(storage, topics)) {
                 tracing::error!(problem = refusal.message, "failed to write group records");
@@ -276,6 +319,7 @@ impl Inner {
     /// Writes what is not written yet. A record that the journal can never take is left out: all
     /// groups would wait for it for ever.
     fn catch_up(&mut self, storage: &Storage) -> Result<(), Refusal> {
+        storage.coordinate()?;
         let mut caught_up = Ok(());
         while let Some(record) = self.unwritten.front() {
             match storage.append_metadata(&metadata_record(record).encode()) {

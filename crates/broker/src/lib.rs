@@ -10,6 +10,9 @@
 //! | `dispatch` | the one table: API key, versions, handler |
 //! | `api/` | a handler for each API |
 //! | `state` | what connections share; restoring it from the journal |
+//! | `storage`, `submissions` | where that is written: the journal, or a log that brokers share |
+//! | `joining`, `member`, `following` | a broker of a cluster: it follows that log or owns it |
+//! | `nodes`, `shared_logs`, `upkeep` | the brokers of a cluster, its logs, and their objects |
 //! | `catalog`, `topic_config` | topics, their partitions and configuration |
 //! | `authorizer`, `rights` | who may do what: the rules, and what a connection remembers of them |
 //! | `security`, `scram_credentials` | ACLs and credentials of users, and their journal records |
@@ -49,12 +52,16 @@ mod dead_letters;
 mod dispatch;
 mod error;
 mod fetch_session;
+mod following;
 mod group_service;
+mod joining;
 mod loggers;
 mod logs;
 mod memory_plan;
+mod member;
 mod metadata_record;
 mod metrics;
+mod nodes;
 mod partition;
 mod partition_runs;
 mod quota_entity;
@@ -67,7 +74,10 @@ mod security;
 mod server;
 mod share_service;
 mod share_session;
+mod shared_logs;
 mod state;
+mod storage;
+mod submissions;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -76,6 +86,7 @@ mod topic_config;
 mod topic_logs;
 mod topic_names;
 mod transaction_service;
+mod upkeep;
 mod visible_topics;
 
 #[doc(hidden)]
@@ -86,6 +97,7 @@ pub use config::{
     TelemetrySettings, TransactionSettings, Unpacking,
 };
 pub use error::Error;
+pub use joining::ClusterSettings;
 pub use loggers::{Level, Loggers, ROOT};
 pub use memory_plan::MEMORY_BYTES_MIN;
 pub use moldau_coordinator::{Assignor, MigrationPolicy};

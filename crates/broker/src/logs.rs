@@ -31,7 +31,6 @@ pub(crate) enum Logs {
     /// Those of this broker's journal: a partition that was never written has none.
     Journal(Storage),
     /// Those of a cluster: every partition has one, as other brokers may have written to it.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a broker starts on its journal"))]
     Cluster(Arc<dyn ClusterLogs>),
 }
 

@@ -19,6 +19,7 @@
 //!                      name = 0 none | 1 default | 2 and str16
 //! 12 defaults changed  source u8 (0 this broker, 1 all brokers) | configs   (the whole set)
 //! 13 client metrics    name str16 | configs            (the whole set; none: removed)
+//! 14 cluster begun     id 16                           (the first record of a cluster)
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
 //! acls = count u32, then (resource type u8, pattern type u8, name str16, principal str16,
 //!        host str16, operation u8, permission u8) each, in Kafka's numbers; bytes16 as str16
@@ -70,9 +71,15 @@ pub(crate) enum MetadataRecord {
     ClientMetricsConfigured { name: String, configs: TopicOverrides },
     /// Clients gave topics exactly these defaults, under broker-level names.
     DefaultsChanged { source: DefaultSource, values: TopicOverrides },
+    /// The brokers of a cluster share a log from here on. Journals have no such record.
+    ClusterBegun { id: [u8; 16] },
 }
 
 impl MetadataRecord {
+    /// Kinds that are told from the first byte of a record.
+    pub(crate) const TOPIC_CREATED: u8 = 1;
+    pub(crate) const TOPIC_DELETED: u8 = 2;
+
     /// The record as it stands in the journal.
     ///
     /// Strings were bounded to `u16::MAX` bytes when they were accepted; a longer one is cut off
@@ -81,14 +88,14 @@ impl MetadataRecord {
         let mut out = Vec::with_capacity(64);
         match self {
             Self::TopicCreated { id, name, partitions, overrides } => {
-                out.extend_from_slice(&[1, 0]);
+                out.extend_from_slice(&[Self::TOPIC_CREATED, 0]);
                 out.extend_from_slice(id);
                 put_string(&mut out, name);
                 out.extend_from_slice(&partitions.to_be_bytes());
                 put_overrides(&mut out, overrides);
             }
             Self::TopicDeleted { id } => {
-                out.extend_from_slice(&[2, 0]);
+                out.extend_from_slice(&[Self::TOPIC_DELETED, 0]);
                 out.extend_from_slice(id);
             }
             Self::PartitionsGrown { id, partitions } => {
@@ -135,6 +142,10 @@ impl MetadataRecord {
                 out.extend_from_slice(&[12, 0, source]);
                 put_overrides(&mut out, values);
             }
+            Self::ClusterBegun { id } => {
+                out.extend_from_slice(&[14, 0]);
+                out.extend_from_slice(id);
+            }
             Self::ClientMetricsConfigured { name, configs } => {
                 out.extend_from_slice(&[13, 0]);
                 put_string(&mut out, name);
@@ -155,13 +166,13 @@ impl MetadataRecord {
             return Err(format!("metadata record of kind {kind} has unknown version {version}"));
         }
         let record = match kind {
-            1 => Self::TopicCreated {
+            Self::TOPIC_CREATED => Self::TopicCreated {
                 id: fields.array()?,
                 name: fields.string()?,
                 partitions: u32::from_be_bytes(fields.array()?),
                 overrides: fields.overrides()?,
             },
-            2 => Self::TopicDeleted { id: fields.array()? },
+            Self::TOPIC_DELETED => Self::TopicDeleted { id: fields.array()? },
             3 => Self::PartitionsGrown {
                 id: fields.array()?,
                 partitions: u32::from_be_bytes(fields.array()?),
@@ -186,6 +197,7 @@ impl MetadataRecord {
                 name: fields.string()?,
                 configs: fields.overrides()?,
             },
+            14 => Self::ClusterBegun { id: fields.array()? },
             other => return Err(format!("metadata record of unknown kind {other}")),
         };
         match fields.0.len() {

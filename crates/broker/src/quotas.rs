@@ -15,17 +15,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use moldau_protocol::ErrorCode;
-use moldau_storage::{Lsn, Storage};
+use moldau_storage::Lsn;
 
 pub(crate) use self::client::QuotaClient;
 use self::meters::Meters;
 pub(crate) use self::meters::SharedMeter;
 use self::rate::whole;
 pub(crate) use self::rules::QuotaRules;
-use crate::error::{Refusal, append_refusal};
+use crate::error::Refusal;
 use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;
 use crate::quota_entity::{QuotaChange, QuotaKey, QuotaWindow};
+use crate::storage::Storage;
 
 /// Most quotas: each takes some hundred bytes, and listing goes through all of them.
 const QUOTAS_MAX: usize = 100_000;
@@ -77,6 +78,14 @@ impl ClientQuotas {
         self.apply(&mut self.write(), changes);
     }
 
+    /// Takes the quotas of others in place of these.
+    pub(crate) fn replace(&self, by: Self) {
+        let by = by.rules.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.write();
+        *guard = Journaled { rules: by.rules, written: None };
+        self.apply(&mut guard, Vec::new());
+    }
+
     /// Whether anybody has a quota.
     pub(crate) fn exist(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
@@ -113,8 +122,7 @@ impl ClientQuotas {
             return Err(Refusal::new(ErrorCode::PolicyViolation, message));
         }
         let record = MetadataRecord::ClientQuotasChanged(changes);
-        let written = storage.append_metadata(&record.encode());
-        guard.written = Some(written.map_err(|error| append_refusal(&error))?);
+        guard.written = Some(storage.write(&record.encode())?);
         if let MetadataRecord::ClientQuotasChanged(changes) = record {
             self.apply(&mut guard, changes);
         }

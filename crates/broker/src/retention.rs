@@ -23,12 +23,13 @@ pub(crate) async fn run(state: &Arc<State>) {
     // It goes on while the other branches are taken, which under load is more often than it ticks.
     let mut looks = tokio::time::interval_at(Instant::now() + interval, interval);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let Some(journal) = state.storage.journal() else { return };
     loop {
         tokio::select! {
             _ = looks.tick() => apply(state, wall_clock_ms()).await,
             // Whoever deletes wants the space, so it is given back at once.
             () = state.deleted.notified() => {}
-            () = state.storage.checkpoint_due().moved() => {}
+            () = journal.checkpoint_due().moved() => {}
         }
         checkpoint(state).await;
     }
@@ -37,12 +38,13 @@ pub(crate) async fn run(state: &Arc<State>) {
 /// Writes a checkpoint if one is due. Off the network thread, since it looks at every log and waits
 /// for the disk.
 pub(crate) async fn checkpoint(state: &Arc<State>) {
-    let state = Arc::clone(state);
+    let (state, journal) = (Arc::clone(state), state.storage.journal().cloned());
+    let Some(journal) = journal else { return };
     let written = tokio::task::spawn_blocking(move || {
         let mut files = 0;
         // Each keeps the journal from the one before on, so that space may take two to come back.
         for _ in 0..2 {
-            if state.storage.is_checkpoint_due() {
+            if journal.is_checkpoint_due() {
                 files += state.checkpoint()?;
             }
         }

@@ -10,16 +10,17 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use moldau_net::LogLimit;
 use moldau_protocol::ErrorCode;
-use moldau_storage::{Lsn, Storage};
+use moldau_storage::Lsn;
 
 use crate::authorizer::{
     AccessControlEntry, Acl, AclFilter, Acls, Authorizer, Operation, ResourcePattern, ResourceType,
     Subject,
 };
 use crate::config::Config;
-use crate::error::{Refusal, append_refusal};
+use crate::error::Refusal;
 use crate::metadata_record::MetadataRecord;
 use crate::scram_credentials::{ScramChanges, ScramCredentials};
+use crate::storage::Storage;
 use crate::topic_config::shown;
 
 /// Most ACLs: each takes some hundred bytes, and listing goes through all of them.
@@ -81,12 +82,20 @@ impl Security {
         match record {
             MetadataRecord::AclsChanged { created, deleted } => {
                 write(&self.acls).state.apply(created, &deleted);
+                self.generation.fetch_add(1, Ordering::Release);
             }
             MetadataRecord::ScramCredentialsChanged(changes) => {
                 write(&self.credentials).state.apply(changes);
             }
             _ => {}
         }
+    }
+
+    /// Takes the ACLs and credentials of others in place of these.
+    pub(crate) fn replace(&self, by: &Self) {
+        *write(&self.acls) = std::mem::take(&mut *write(&by.acls));
+        *write(&self.credentials) = std::mem::take(&mut *write(&by.credentials));
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// Whether ACLs are enforced.
@@ -276,7 +285,7 @@ fn check_room(count: usize, added: usize, max: usize, what: &str) -> Result<(), 
 }
 
 fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {
-    storage.append_metadata(&record.encode()).map_err(|error| append_refusal(&error))
+    storage.write(&record.encode())
 }
 
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {

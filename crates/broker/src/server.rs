@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use moldau_cluster::{Sequencer, Store};
 use moldau_net::{AdminPages, Listener, NetworkThreads, serve_admin};
-use moldau_storage::{Replay, Storage};
+use moldau_storage::Replay;
 use moldau_threads::Supervisor;
+use tokio::runtime::Runtime;
 
 use crate::client_service::{Entrance, Terms};
 use crate::clock::wall_clock_ms;
 use crate::config::{Config, ListenerConfig};
 use crate::error::Error;
+use crate::joining::{ClusterSettings, Joined, Membership, Services, runtime};
 use crate::metrics;
 use crate::state::{Restored, State};
 use crate::{compaction, dead_letters, retention};
@@ -33,6 +36,22 @@ pub struct Broker {
     entrances: Vec<Arc<Entrance>>,
     addresses: Vec<SocketAddr>,
     admin_address: Option<SocketAddr>,
+    /// Of a broker of a cluster. The last to be dropped: what is in flight needs it.
+    _membership: Option<Membership>,
+}
+
+/// The sockets of a broker that starts.
+struct Sockets {
+    clients: Vec<Listener>,
+    admin: Option<Listener>,
+}
+
+impl Sockets {
+    fn bind(config: &Config) -> Result<Self, Error> {
+        let clients = config.listeners.iter().map(|it| Listener::bind(it.address));
+        let clients = clients.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { clients, admin: config.admin.map(Listener::bind).transpose()? })
+    }
 }
 
 impl Broker {
@@ -42,29 +61,70 @@ impl Broker {
     /// See [`Error`]: an address in use, a data directory that is held by another process, of
     /// another format or damaged.
     pub fn start(config: Config) -> Result<Self, Error> {
-        let listeners = config.listeners.iter().map(|it| Listener::bind(it.address));
-        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
-        let admin_listener = config.admin.map(Listener::bind).transpose()?;
+        let sockets = Sockets::bind(&config)?;
         let threads = NetworkThreads::start("moldau-net", config.network_threads)?;
         let now_ms = wall_clock_ms();
         let mut restored = Restored::new(&config, now_ms);
-        let storage = Storage::open(config.storage(), &mut restored)?;
-        let state = Arc::new(State::new(config, storage, restored, now_ms));
+        let journal = moldau_storage::Storage::open(config.storage(), &mut restored)?;
+        let state = Arc::new(State::new(config, journal, restored, now_ms));
         state.delete_orphaned_logs().map_err(|refusal| Error::Metadata(refusal.message))?;
         let ended = state.end_orphaned_transactions(now_ms);
         ended.map_err(|refusal| Error::Metadata(refusal.message))?;
-        let addresses = listeners.iter().map(Listener::local_addr).collect();
-        let admin_address = admin_listener.as_ref().map(Listener::local_addr);
-        let entrances = Vec::with_capacity(listeners.len());
-        let mut broker = Self { state, threads, entrances, addresses, admin_address };
+        let broker = Self::serve(state, threads, sockets, None)?;
+        broker.start_timers()?;
+        broker.start_journal_timers()?;
+        Ok(broker)
+    }
+
+    /// Joins a cluster, whose records and metadata are elsewhere, and starts to listen. The data
+    /// directory of the configuration is not used.
+    ///
+    /// # Errors
+    /// See [`Error`]: an address in use, a database or a bucket that is away or refuses.
+    pub fn start_in_cluster(config: Config, settings: &ClusterSettings) -> Result<Self, Error> {
+        let runtime = runtime()?;
+        let services = runtime.block_on(Services::connect(settings))?;
+        Self::start_on(services, config, settings, runtime)
+    }
+
+    /// Joins a cluster on these services.
+    pub(crate) fn start_on<Q: Sequencer, S: Store>(
+        services: Services<Q, S>,
+        config: Config,
+        settings: &ClusterSettings,
+        runtime: Runtime,
+    ) -> Result<Self, Error> {
+        let sockets = Sockets::bind(&config)?;
+        let address = sockets.clients.first().map(Listener::local_addr);
+        let address = address.expect("a broker starts with a listener");
+        let threads = NetworkThreads::start("moldau-net", config.network_threads)?;
+        let joined = runtime.block_on(Joined::of(services, settings, config, address))?;
+        let state = Arc::clone(&joined.member.state);
+        let supervisor = threads.handle().supervisor().clone();
+        let membership = Membership::begin(joined, runtime, &supervisor)?;
+        let broker = Self::serve(state, threads, sockets, Some(membership))?;
+        broker.start_timers()?;
+        Ok(broker)
+    }
+
+    fn serve(
+        state: Arc<State>,
+        threads: NetworkThreads,
+        sockets: Sockets,
+        _membership: Option<Membership>,
+    ) -> Result<Self, Error> {
+        let addresses = sockets.clients.iter().map(Listener::local_addr).collect();
+        let admin_address = sockets.admin.as_ref().map(Listener::local_addr);
+        let entrances = Vec::with_capacity(sockets.clients.len());
+        let mut broker =
+            Self { state, threads, entrances, addresses, admin_address, _membership };
         let state = Arc::clone(&broker.state);
-        for (config, listener) in state.config.listeners.iter().zip(listeners) {
+        for (config, listener) in state.config.listeners.iter().zip(sockets.clients) {
             broker.serve_clients(config, listener)?;
         }
-        if let Some(listener) = admin_listener {
+        if let Some(listener) = sockets.admin {
             broker.serve_admin(listener)?;
         }
-        broker.start_timers()?;
         Ok(broker)
     }
 
@@ -173,6 +233,15 @@ impl Broker {
             state.run_group_timer().await;
         })?;
         let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "the way of metrics to the collector", move || async move {
+            state.telemetry.forwarder.run().await;
+        })?;
+        Ok(())
+    }
+
+    fn start_journal_timers(&self) -> Result<(), Error> {
+        let handle = self.threads.handle();
+        let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of transactions", move || async move {
             state.transactions.run_timer(&state.stores()).await;
         })?;
@@ -191,10 +260,6 @@ impl Broker {
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of compaction", move || async move {
             compaction::run(&state).await;
-        })?;
-        let state = Arc::clone(&self.state);
-        handle.spawn_on_blocking(0, "the way of metrics to the collector", move || async move {
-            state.telemetry.forwarder.run().await;
         })?;
         Ok(())
     }

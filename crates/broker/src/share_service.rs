@@ -11,7 +11,7 @@ use moldau_coordinator::share_partitions::{
     SharePartition, ShareRecord, Shares,
 };
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{Lsn, Storage, Waiter};
+use moldau_storage::{Lsn, Waiter};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -19,6 +19,7 @@ use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
+use crate::storage::Storage;
 
 /// Longest sleep of the timer while no record is held.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);

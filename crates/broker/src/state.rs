@@ -10,7 +10,7 @@ use moldau_coordinator::{GroupRecord, Groups};
 use moldau_net::MemoryBudget;
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{Marker, MarkerBatch};
-use moldau_storage::{CheckpointWriter, LogMarker, Lsn, Storage};
+use moldau_storage::{LogMarker, Lsn};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::catalog::Catalog;
@@ -21,19 +21,23 @@ use crate::fetch_session::{FetchSessions, lock};
 use crate::group_service::{GroupService, Tick};
 use crate::logs::Logs;
 use crate::metadata_record::{GROUP_HEADER_BYTES, MetadataRecord};
+use crate::nodes::Nodes;
 use crate::partition_runs::PartitionRuns;
 use crate::quotas::ClientQuotas;
 use crate::security::Security;
 use crate::share_service::{self, ShareService};
 use crate::share_session::{ConnectionId, ShareMember, ShareSessions, TopicPartition};
+use crate::storage::Storage;
 use crate::telemetry::Telemetry;
 use crate::transaction_service::{Stores, TransactionService};
 
 /// Topics, groups, sessions and the journal of one broker.
 pub(crate) struct State {
     pub(crate) config: Config,
-    /// As clients see it: the data directory's own id in base64url.
+    /// As clients see it: the id of the data directory, or of the cluster, in base64url.
     pub(crate) cluster_id: String,
+    /// The brokers that clients are told of.
+    pub(crate) nodes: Nodes,
     pub(crate) storage: Storage,
     /// The records of partitions.
     pub(crate) logs: Logs,
@@ -58,6 +62,14 @@ pub(crate) struct State {
     producer_ids: Mutex<ReservedIds>,
 }
 
+/// What a broker is part of.
+pub(crate) struct Site {
+    pub(crate) cluster_id: Uuid,
+    pub(crate) nodes: Nodes,
+    pub(crate) storage: Storage,
+    pub(crate) logs: Logs,
+}
+
 struct ReservedIds {
     ids: ProducerIds,
     /// Position of the block in use: an id goes out only once this is durable.
@@ -76,6 +88,8 @@ pub(crate) struct Restored {
     pub(crate) quotas: ClientQuotas,
     pub(crate) telemetry: Telemetry,
     pub(crate) producer_ids: ProducerIds,
+    /// Of a cluster that has begun.
+    pub(crate) cluster_id: Option<Uuid>,
 }
 
 impl Restored {
@@ -100,6 +114,7 @@ impl Restored {
             quotas: ClientQuotas::new(config.quota_window),
             telemetry: Telemetry::new(&config.telemetry),
             producer_ids: ProducerIds::default(),
+            cluster_id: None,
         }
     }
 
@@ -134,6 +149,10 @@ impl Restored {
                 self.shares.apply(record);
                 Ok(())
             }
+            MetadataRecord::ClusterBegun { id } => {
+                self.cluster_id = Some(Uuid::from_bytes(id));
+                Ok(())
+            }
             MetadataRecord::ClientQuotasChanged(changes) => {
                 self.quotas.replay(changes);
                 Ok(())
@@ -165,18 +184,29 @@ impl State {
         self.groups.run_timer(&self.storage, with_topics).await;
     }
 
-    /// Takes over what was restored.
+    /// Takes over what was restored from a journal.
     pub(crate) fn new(
         config: Config,
-        storage: Storage,
-        mut restored: Restored,
+        journal: moldau_storage::Storage,
+        restored: Restored,
         now_ms: i64,
     ) -> Self {
-        for log in storage.logs() {
+        for log in journal.logs() {
             if let Some(topic) = restored.catalog.by_id(Uuid::from_bytes(log.id().topic.0)) {
                 topic.logs.restore(log);
             }
         }
+        let site = Site {
+            cluster_id: Uuid::from_bytes(journal.info().cluster_id),
+            nodes: Nodes::Alone,
+            logs: Logs::Journal(journal.clone()),
+            storage: Storage::Journal(journal),
+        };
+        Self::of(config, site, restored, now_ms)
+    }
+
+    /// Takes over what was restored, in its surroundings.
+    pub(crate) fn of(config: Config, site: Site, mut restored: Restored, now_ms: i64) -> Self {
         // What was written behind the deletion of a topic has no meaning.
         restored.shares.retain_topics(|id| restored.catalog.by_id(id).is_some());
         let shares = Arc::new(ShareService::start(restored.shares, now_ms));
@@ -187,9 +217,10 @@ impl State {
         let memory = MemoryBudget::new(config.memory_plan().budget);
         Self {
             config,
-            cluster_id: Uuid::from_bytes(storage.info().cluster_id).to_string(),
-            logs: Logs::Journal(storage.clone()),
-            storage,
+            cluster_id: site.cluster_id.to_string(),
+            nodes: site.nodes,
+            logs: site.logs,
+            storage: site.storage,
             memory,
             catalog: restored.catalog,
             sessions: FetchSessions::default(),
@@ -219,9 +250,10 @@ impl State {
     /// # Errors
     /// A journal that takes nothing.
     pub(crate) fn delete_orphaned_logs(&self) -> Result<(), Refusal> {
-        for topic in self.storage.topics() {
+        let Some(journal) = self.storage.journal() else { return Ok(()) };
+        for topic in journal.topics() {
             if self.catalog.by_id(Uuid::from_bytes(topic.0)).is_none() {
-                self.storage.delete_topic(topic).map_err(|error| append_refusal(&error))?;
+                journal.delete_topic(topic).map_err(|error| append_refusal(&error))?;
             }
         }
         Ok(())
@@ -275,6 +307,11 @@ impl State {
         &self,
         current: Option<ProducerIdentity>,
     ) -> Result<(ProducerIdentity, Option<Lsn>), Refusal> {
+        if self.nodes.is_shared() {
+            // Drawn from so many that none is ever drawn twice, so no broker has to be asked.
+            let id = fastrand::i64(0..i64::MAX);
+            return Ok((ProducerIdentity { id, epoch: 0 }, None));
+        }
         let mut guard = lock(&self.producer_ids);
         let allocated = guard.ids.init(current).ok_or_else(|| {
             Refusal::new(ErrorCode::UnknownServerError, "all producer ids are used up")
@@ -305,17 +342,21 @@ impl State {
     /// # Errors
     /// A journal or a disk that takes nothing.
     pub(crate) fn checkpoint(&self) -> Result<usize, moldau_storage::Error> {
-        self.storage.checkpoint(|writer| {
-            self.write_metadata(writer);
+        let Some(journal) = self.storage.journal() else { return Ok(0) };
+        journal.checkpoint(|writer| {
+            self.with_records(|records| {
+                writer.begin();
+                records.for_each(|record| writer.metadata(&record.encode()));
+            });
             Ok(())
         })
     }
 
-    /// Writes the records that rebuild everything but the logs.
+    /// Hands over the records that rebuild everything but the logs.
     ///
     /// All of it is locked from the beginning to the last record: what entered the journal in
     /// between would be replayed on top of a state that has it already, or be missing from both.
-    fn write_metadata(&self, writer: &mut CheckpointWriter<'_>) {
+    pub(crate) fn with_records(&self, take: impl FnOnce(&mut dyn Iterator<Item = MetadataRecord>)) {
         self.transactions.with_snapshot(|transactions| {
             self.catalog.with_snapshot(|topics| {
                 self.groups.with_snapshot(|groups| {
@@ -325,12 +366,10 @@ impl State {
                                 self.telemetry.with_snapshot(|telemetry| {
                                     let producer_ids = lock(&self.producer_ids);
                                     let block = producer_ids.ids.snapshot().map(block_record);
-                                    writer.begin();
                                     let records = topics.into_iter().chain(groups).chain(shares);
                                     let records = records.chain(security).chain(quotas);
                                     let records = records.chain(telemetry).chain(block);
-                                    let records = records.chain(transactions);
-                                    records.for_each(|record| writer.metadata(&record.encode()));
+                                    take(&mut records.chain(transactions));
                                 });
                             });
                         });

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use moldau_protocol::ErrorCode;
 use moldau_records::{Compression, Decompressor};
-use moldau_storage::{Lsn, Storage};
+use moldau_storage::Lsn;
 use moldau_threads::Mutex;
 use prometheus_client::encoding::DescriptorEncoder;
 
@@ -37,9 +37,10 @@ pub(crate) use self::subscriptions::{
     Client, SUBSCRIPTION_KEYS, SubscriptionKey, Wanted, check_name,
 };
 use crate::config::TelemetrySettings;
-use crate::error::{Refusal, append_refusal};
+use crate::error::Refusal;
 use crate::metadata_record::MetadataRecord;
 use crate::share_session::ConnectionId;
+use crate::storage::Storage;
 use crate::topic_config::TopicOverrides;
 
 /// Bytes of a push that was decompressed, unless the limit of a push is higher.
@@ -89,7 +90,17 @@ impl Telemetry {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn replay(&self, name: String, configs: TopicOverrides) -> Result<(), String> {
-        self.subscriptions.lock().subscriptions.apply(name, configs)
+        let mut guard = self.subscriptions.lock();
+        guard.generation += 1;
+        guard.subscriptions.apply(name, configs)
+    }
+
+    /// Takes the subscriptions of others in place of these.
+    pub(crate) fn replace(&self, by: &Self) {
+        let subscriptions = std::mem::take(&mut by.subscriptions.lock().subscriptions);
+        let mut guard = self.subscriptions.lock();
+        guard.subscriptions = subscriptions;
+        guard.generation += 1;
     }
 
     /// Reads the subscriptions.
@@ -117,8 +128,7 @@ impl Telemetry {
         }
         let name = name.to_owned();
         let record = MetadataRecord::ClientMetricsConfigured { name, configs };
-        let written = storage.append_metadata(&record.encode());
-        let written = written.map_err(|error| append_refusal(&error))?;
+        let written = storage.write(&record.encode())?;
         if let MetadataRecord::ClientMetricsConfigured { name, configs } = record {
             let applied = guard.subscriptions.apply(name, configs);
             applied.map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;

@@ -9,6 +9,7 @@ mod authentication;
 mod authorization;
 mod broker_configs;
 mod cluster_logs;
+mod clusters;
 mod compaction;
 mod configs;
 mod consumer_groups;

@@ -14,7 +14,7 @@ use moldau_coordinator::transactions::{
 };
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{Marker, MarkerBatch};
-use moldau_storage::{LogMarker, Lsn, Storage};
+use moldau_storage::{LogMarker, Lsn};
 use tokio::sync::Notify;
 
 use crate::catalog::Catalog;
@@ -24,6 +24,7 @@ use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
+use crate::storage::Storage;
 
 /// Longest sleep of the timer while there is nothing to wait for.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);

@@ -67,6 +67,16 @@ pub struct Bucket {
     deadline: Duration,
 }
 
+impl BucketSettings {
+    /// Whether a bucket can be opened with them.
+    ///
+    /// # Errors
+    /// [`Error::Settings`], without the text of a setting.
+    pub fn check(&self) -> Answer<()> {
+        check(self)
+    }
+}
+
 impl Bucket {
     /// The bucket; nothing is sent yet.
     ///

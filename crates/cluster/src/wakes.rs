@@ -22,6 +22,18 @@ pub struct Wakes {
     announced: Notify,
     /// Counts the wakes of those that follow the frames.
     frames: watch::Sender<u64>,
+    /// Guards which logs were woken since [`Wakes::woken`] was answered.
+    heard: Mutex<Heard>,
+    /// There is something heard.
+    woken: Notify,
+}
+
+/// Logs that were woken.
+#[derive(Debug, Default)]
+struct Heard {
+    logs: BTreeSet<LogId>,
+    /// Others as well; it is unknown which.
+    others: bool,
 }
 
 /// What other brokers are to be told.
@@ -85,6 +97,7 @@ impl Wakes {
 
     /// Wakes the reads of this broker.
     pub(crate) fn wake(&self, wake: &Wake) {
+        self.hear(wake);
         if matches!(wake, Wake::Frames | Wake::All) {
             self.frames.send_modify(|wakes| *wakes += 1);
         }
@@ -98,6 +111,36 @@ impl Wakes {
             }
             Wake::All => waiting.values().for_each(|(_, notify)| notify.notify_waiters()),
         }
+    }
+
+    /// Waits until logs are woken, and gives those that were since the last answer; `None` if it is
+    /// unknown which. For one task, which looks at logs for many reads.
+    pub async fn woken(&self) -> Option<BTreeSet<LogId>> {
+        loop {
+            let Heard { logs, others } = std::mem::take(&mut *lock(&self.heard));
+            if others {
+                return None;
+            }
+            if !logs.is_empty() {
+                return Some(logs);
+            }
+            self.woken.notified().await;
+        }
+    }
+
+    /// Keeps a wake for [`Wakes::woken`].
+    fn hear(&self, wake: &Wake) {
+        let mut heard = lock(&self.heard);
+        match wake {
+            Wake::Frames => return,
+            Wake::Logs(logs) => heard.logs.extend(logs),
+            Wake::All => heard.others = true,
+        }
+        if heard.logs.len() > UNTOLD_MAX {
+            *heard = Heard { logs: BTreeSet::new(), others: true };
+        }
+        drop(heard);
+        self.woken.notify_one();
     }
 
     /// A wake of the log counts from the next [`Waiting::woken`] on.

@@ -138,6 +138,9 @@ pub(crate) struct BrokerOptions {
     /// Configuration file (YAML).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Joins the cluster of this file (YAML), whose brokers have no data directory.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["data_dir", "durability"])]
+    pub(crate) cluster: Option<PathBuf>,
     /// Directory of the journal, created if absent [default: ./moldau-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,

@@ -7,6 +7,7 @@
 mod admin;
 pub(crate) mod broker;
 pub(crate) mod client;
+pub(crate) mod cluster;
 mod filters;
 mod gateway;
 pub(crate) mod kafka;
@@ -202,6 +203,12 @@ mod tests {
             known_keys::<broker::TelemetryKeys>("'0': 1"),
         ];
         assert_eq!(keys.concat(), documented_keys("## `moldau broker"));
+        let keys = [
+            known_keys::<cluster::File>("'0': 1"),
+            known_keys::<cluster::PostgresKeys>("'0': 1"),
+            known_keys::<cluster::BucketKeys>("'0': 1"),
+        ];
+        assert_eq!(keys.concat(), documented_keys("## `--cluster`"));
         let keys = [
             known_keys::<proxy::File>("'0': 1"),
             known_keys::<admin::Keys>("'0': 1"),

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use moldau_threads::Mutex;
 
 /// Hands out bytes up to a limit, in the order in which they were asked for.
-pub(crate) struct Admissions {
+pub struct Admissions {
     limit: usize,
     state: Mutex<State>,
 }
@@ -54,12 +54,13 @@ impl State {
 }
 
 impl Admissions {
-    pub(crate) fn new(limit: usize) -> Arc<Admissions> {
+    /// Nothing is handed out yet.
+    pub fn new(limit: usize) -> Arc<Admissions> {
         Arc::new(Admissions { limit, state: Mutex::default() })
     }
 
     /// Admits at once or not at all; does not overtake waiters.
-    pub(crate) fn admit(self: &Arc<Self>, bytes: usize) -> Option<Admission> {
+    pub fn admit(self: &Arc<Self>, bytes: usize) -> Option<Admission> {
         let mut state = self.state.lock();
         if !state.queue.is_empty() || !state.fits(bytes, self.limit) {
             return None;
@@ -68,7 +69,8 @@ impl Admissions {
         Some(Admission { admissions: Arc::clone(self), bytes })
     }
 
-    pub(crate) fn wait(self: &Arc<Self>, bytes: usize) -> Admit {
+    /// Admits when it is the turn of this request.
+    pub fn wait(self: &Arc<Self>, bytes: usize) -> Admit {
         Admit { admissions: Arc::clone(self), bytes, ticket: None }
     }
 

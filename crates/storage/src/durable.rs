@@ -16,8 +16,8 @@ use crate::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Lsn(pub u64);
 
-/// The durable position and its waiters.
-pub(crate) struct Durable {
+/// The durable position and its waiters: of the journal, or of what an owner keeps elsewhere.
+pub struct Durable {
     position: AtomicU64,
     waiting: Mutex<Waiting>,
 }
@@ -32,16 +32,18 @@ struct Waiting {
 }
 
 impl Durable {
-    pub(crate) fn new(position: u64) -> Arc<Durable> {
+    /// Everything up to a position is durable.
+    pub fn new(position: u64) -> Arc<Durable> {
         Arc::new(Durable { position: AtomicU64::new(position), waiting: Mutex::default() })
     }
 
-    pub(crate) fn position(&self) -> u64 {
+    /// The durable position.
+    pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
     }
 
     /// Moves the durable position and wakes those who waited for it.
-    pub(crate) fn advance(&self, position: u64) {
+    pub fn advance(&self, position: u64) {
         let reached = {
             let mut waiting = self.waiting.lock();
             self.position.store(position, Ordering::Release);
@@ -55,7 +57,7 @@ impl Durable {
     }
 
     /// Ends all waiting, present and future, for what is not durable.
-    pub(crate) fn fail(&self, error: Error) {
+    pub fn fail(&self, error: Error) {
         let (wakers, observers) = {
             let mut waiting = self.waiting.lock();
             waiting.failure.get_or_insert(error);
@@ -65,15 +67,18 @@ impl Durable {
         observers.into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn failure(&self) -> Option<Error> {
+    /// The first failure, if there was one.
+    pub fn failure(&self) -> Option<Error> {
         self.waiting.lock().failure.clone()
     }
 
-    pub(crate) fn wait(self: &Arc<Self>, lsn: Lsn) -> WaitDurable {
+    /// Resolves when `lsn` is durable, or cannot become so.
+    pub fn wait(self: &Arc<Self>, lsn: Lsn) -> WaitDurable {
         WaitDurable { durable: Arc::clone(self), lsn, ticket: None }
     }
 
-    pub(crate) fn wait_failure(self: &Arc<Self>) -> WaitFailure {
+    /// Resolves with the failure, if ever.
+    pub fn wait_failure(self: &Arc<Self>) -> WaitFailure {
         WaitFailure { durable: Arc::clone(self) }
     }
 }

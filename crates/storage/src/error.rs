@@ -198,6 +198,9 @@ pub enum AppendError {
     /// Disk or us: the journal stopped after a failed write or flush, or a panic.
     #[error("the journal is stopped: {0}")]
     Poisoned(Arc<str>),
+    /// Others: the cluster that holds the log does not answer. The batch may be appended.
+    #[error("the cluster does not answer; the records may have been appended")]
+    Away,
     /// Caller: the storage was closed.
     #[error("the storage is closed")]
     Closed,
@@ -211,7 +214,7 @@ impl From<AppendError> for Error {
             AppendError::Exhausted => Error::Exhausted,
             AppendError::Deleted => Error::Deleted,
             AppendError::Poisoned(cause) => Error::Poisoned { cause },
-            AppendError::Closed => Error::Closed,
+            AppendError::Away | AppendError::Closed => Error::Closed,
             AppendError::TooLarge { .. } => {
                 Error::Option { option: "entry_bytes_max", reason: "an entry is larger" }
             }

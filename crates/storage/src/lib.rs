@@ -73,12 +73,12 @@ mod waiter;
 mod window;
 mod workshop;
 
-pub use admission::{Admission, Admit};
+pub use admission::{Admission, Admissions, Admit};
 pub use block_on::block_on;
 pub use checkpoint::CheckpointWriter;
 pub use clean::{Compacted, Compaction};
 pub use disk::{Access, Disk, DiskFile, RealDisk};
-pub use durable::{Lsn, WaitDurable, WaitFailure};
+pub use durable::{Durable, Lsn, WaitDurable, WaitFailure};
 pub use epochs::EpochEnd;
 pub use error::{AppendError, Error};
 pub use log::{Appended, Log, ProducerState, Trimmed};

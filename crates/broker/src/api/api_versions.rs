@@ -11,20 +11,19 @@ use moldau_protocol::messages::api_versions_response::{
 use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use moldau_protocol::{ApiKey, ErrorCode, VersionRange};
 
-use crate::config::NODE_ID;
 
 /// Produce is advertised from version 0, since librdkafka takes a higher minimum for a broker
 /// that cannot compress (KAFKA-18659); a request below 3 is refused all the same.
 const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;
 
-/// Features and their finalized levels. Producers choose their protocol by that of transactions
-/// (KIP-890), consumers need that of groups for the consumer protocol (KIP-848), Streams that of
-/// its own (KIP-1071). Level 2 of share groups means dead-letter queues (KIP-1191).
-const FEATURES: [(&str, i16); 4] = [
-    ("group.version", 1),
-    ("share.version", 2),
-    ("streams.version", 1),
-    ("transaction.version", 2),
+/// Features, their finalized levels, and an API of each. Producers choose their protocol by that of
+/// transactions (KIP-890), consumers need that of groups for the consumer protocol (KIP-848),
+/// Streams that of its own (KIP-1071). Level 2 of share groups means dead-letter queues (KIP-1191).
+const FEATURES: [(&str, i16, ApiKey); 4] = [
+    ("group.version", 1, ApiKey::ConsumerGroupHeartbeat),
+    ("share.version", 2, ApiKey::ShareGroupHeartbeat),
+    ("streams.version", 1, ApiKey::StreamsGroupHeartbeat),
+    ("transaction.version", 2, ApiKey::AddPartitionsToTxn),
 ];
 
 /// What a client says that means no node.
@@ -38,7 +37,7 @@ const FEATURES_FROM_ZERO_SINCE: i16 = 4;
 pub(crate) fn respond(
     request: &ApiVersionsRequest,
     version: i16,
-    cluster_id: &str,
+    (cluster_id, node_id): (&str, i32),
     served: impl Iterator<Item = (ApiKey, VersionRange)>,
 ) -> ApiVersionsResponse {
     let refused = |code: ErrorCode| ApiVersionsResponse {
@@ -53,37 +52,41 @@ pub(crate) fn respond(
         return refused(ErrorCode::InvalidRequest);
     }
     if let Some(meant) = &request.cluster_id
-        && (meant != cluster_id || request.node_id != NODE_ID)
+        && (meant != cluster_id || request.node_id != node_id)
     {
         return refused(ErrorCode::RebootstrapRequired);
     }
-    let supported = FEATURES.map(|(name, level)| SupportedFeatureKey {
-        name: name.to_owned(),
+    let served: Vec<_> = served.collect();
+    // A feature needs its APIs.
+    let is_served = |key| served.iter().any(|(served, _)| *served == key);
+    let features = FEATURES.iter().filter(|(.., key)| is_served(*key));
+    let supported = features.clone().map(|(name, level, _)| SupportedFeatureKey {
+        name: (*name).to_owned(),
         min_version: 0,
-        max_version: level,
+        max_version: *level,
         ..SupportedFeatureKey::default()
     });
-    let finalized = FEATURES.map(|(name, level)| FinalizedFeatureKey {
-        name: name.to_owned(),
-        max_version_level: level,
-        min_version_level: level,
+    let finalized = features.map(|(name, level, _)| FinalizedFeatureKey {
+        name: (*name).to_owned(),
+        max_version_level: *level,
+        min_version_level: *level,
         ..FinalizedFeatureKey::default()
     });
     ApiVersionsResponse {
-        api_keys: served.map(advertised).collect(),
+        api_keys: served.iter().copied().map(advertised).collect(),
         supported_features: match version {
-            FEATURES_FROM_ZERO_SINCE.. => supported.into(),
+            FEATURES_FROM_ZERO_SINCE.. => supported.collect(),
             _ => Vec::new(),
         },
         finalized_features_epoch: 0,
-        finalized_features: finalized.into(),
+        finalized_features: finalized.collect(),
         ..ApiVersionsResponse::default()
     }
 }
 
 /// The level of a feature, if there is one of this name.
 pub(crate) fn finalized_level(feature: &str) -> Option<i16> {
-    FEATURES.iter().find(|(name, _)| *name == feature).map(|(_, level)| *level)
+    FEATURES.iter().find(|(name, ..)| *name == feature).map(|(_, level, _)| *level)
 }
 
 /// The answer to a request of an unknown version, to be encoded as version 0.

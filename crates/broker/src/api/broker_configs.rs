@@ -14,7 +14,6 @@ use moldau_protocol::messages::incremental_alter_configs_request::AlterableConfi
 
 use crate::broker_configs::{BrokerConfig, SOURCE_DEFAULT, SOURCE_STATIC_BROKER, code_of};
 use crate::call::Call;
-use crate::config::NODE_ID;
 use crate::error::Refusal;
 use crate::loggers::{Level, Loggers, ROOT};
 use crate::logs::Lsn;
@@ -63,7 +62,7 @@ pub(crate) fn describe(
 ) -> Result<Vec<DescribeConfigsResourceResult>, Refusal> {
     let defaults = state.catalog.defaults();
     let of_topics = TOPIC_KEYS.iter();
-    if source_of(name)? == DefaultSource::Cluster {
+    if source_of(state, name)? == DefaultSource::Cluster {
         let of_cluster = of_topics.flat_map(|key| {
             let given = defaults.given(key);
             let given = given.filter(|(source, ..)| *source == DefaultSource::Cluster);
@@ -73,7 +72,7 @@ pub(crate) fn describe(
         });
         return Ok(of_cluster.collect());
     }
-    let own = state.config.broker_configs().into_iter().map(|config| of_broker(config, request));
+    let own = state.config.broker_configs(state.nodes.id()).into_iter().map(|config| of_broker(config, request));
     let defaults = of_topics.flat_map(|key| {
         let mut names: Vec<_> = defaults.given(key).map(|(_, name, _)| name).collect();
         names.extend(key.broker_keys.first().map(|first| first.name).filter(|_| names.is_empty()));
@@ -93,7 +92,7 @@ pub(crate) fn describe_loggers(
     state: &State,
     name: &str,
 ) -> Result<Vec<DescribeConfigsResourceResult>, Refusal> {
-    check_own(name)?;
+    check_own(state, name)?;
     let levels = state.config.loggers.iter().flat_map(|loggers| loggers.levels());
     let described = levels.map(|(logger, level)| DescribeConfigsResourceResult {
         name: logger.to_owned(),
@@ -116,7 +115,7 @@ pub(crate) fn alter(
     configs: &[AlterableConfig],
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
-    let source = source_of(name)?;
+    let source = source_of(call.state, name)?;
     check_in_sync(source, configs)?;
     let catalog = &call.state.catalog;
     catalog.configure_defaults(&call.state.storage, source, validate_only, |values, defaults| {
@@ -134,7 +133,7 @@ pub(crate) fn replace<'a>(
     configs: impl Iterator<Item = (&'a str, Option<&'a str>)>,
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
-    let source = source_of(name)?;
+    let source = source_of(call.state, name)?;
     let catalog = &call.state.catalog;
     catalog.configure_defaults(&call.state.storage, source, validate_only, |values, _| {
         values.clear();
@@ -157,7 +156,7 @@ pub(crate) fn alter_loggers(
     configs: &[AlterableConfig],
     validate_only: bool,
 ) -> Result<(), Refusal> {
-    check_own(name)?;
+    check_own(call.state, name)?;
     let loggers = call.state.config.loggers.as_deref();
     let changes: Vec<_> =
         configs.iter().map(|config| change_of(loggers, config)).collect::<Result<_, _>>()?;
@@ -268,18 +267,19 @@ fn default_key(name: &str) -> Result<&'static TopicKey, Refusal> {
 }
 
 /// Whom the broker of a name stands for.
-fn source_of(name: &str) -> Result<DefaultSource, Refusal> {
+fn source_of(state: &State, name: &str) -> Result<DefaultSource, Refusal> {
     if name.is_empty() {
         return Ok(DefaultSource::Cluster);
     }
-    check_own(name).map(|()| DefaultSource::Broker)
+    check_own(state, name).map(|()| DefaultSource::Broker)
 }
 
-fn check_own(name: &str) -> Result<(), Refusal> {
-    if name == NODE_ID.to_string() {
+fn check_own(state: &State, name: &str) -> Result<(), Refusal> {
+    let own = state.nodes.id();
+    if name == own.to_string() {
         return Ok(());
     }
-    Err(invalid_request(format!("broker {} is not this one, which is {NODE_ID}", shown(name))))
+    Err(invalid_request(format!("broker {} is not this one, which is {own}", shown(name))))
 }
 
 fn without_value(name: &str) -> Refusal {

@@ -106,7 +106,7 @@ pub(crate) fn create_internal(
     let wanted = topics.iter().map(|topic| {
         // 0 stands for the default.
         if topic.replication_factor != 0 {
-            check_replication(topic.replication_factor)?;
+            check_replication(state, topic.replication_factor)?;
         }
         let partitions = u32::try_from(topic.partitions).map_err(|_negative| {
             let message = format!("topic {} cannot have so many partitions", topic.name);
@@ -119,8 +119,9 @@ pub(crate) fn create_internal(
     state.catalog.create_together(&state.storage, wanted)
 }
 
-fn check_replication(factor: i16) -> Result<(), Refusal> {
-    if matches!(factor, -1 | 1) {
+/// The object store of a cluster keeps its own copies, so any number of replicas is that of one.
+fn check_replication(state: &State, factor: i16) -> Result<(), Refusal> {
+    if matches!(factor, -1 | 1) || (factor > 0 && state.nodes.is_shared()) {
         return Ok(());
     }
     let message = match factor {
@@ -136,9 +137,13 @@ fn check_replication(factor: i16) -> Result<(), Refusal> {
 
 fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Refusal> {
     if !topic.assignments.is_empty() {
+        if call.state.nodes.is_shared() {
+            let message = "a cluster assigns the partitions of a topic itself";
+            return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
+        }
         return assigned_partitions(topic);
     }
-    check_replication(topic.replication_factor)?;
+    check_replication(call.state, topic.replication_factor)?;
     match topic.num_partitions {
         -1 => Ok(call.state.config.partitions_default),
         count => u32::try_from(count).map_err(|_negative| {

@@ -8,7 +8,6 @@ use moldau_protocol::messages::{DescribeClusterRequest, DescribeClusterResponse}
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
-use crate::config::NODE_ID;
 use crate::rights::Rights;
 
 /// Kafka's number for broker endpoints.
@@ -40,21 +39,23 @@ pub(crate) fn handle(
             ..DescribeClusterResponse::default()
         });
     }
-    let endpoint = call.endpoint();
+    let members = call.members();
     let mut response = DescribeClusterResponse {
         endpoint_type: request.endpoint_type,
         cluster_id: call.state.cluster_id.clone(),
-        controller_id: NODE_ID,
+        controller_id: members.controller_id(),
         ..DescribeClusterResponse::default()
     };
     if request.include_cluster_authorized_operations {
         response.cluster_authorized_operations = cluster_operations(&call.rights);
     }
-    response.brokers = vec![DescribeClusterBroker {
-        broker_id: NODE_ID,
-        host: endpoint.host,
-        port: endpoint.port,
+    let brokers = members.brokers.iter().map(|node| DescribeClusterBroker {
+        broker_id: node.id,
+        host: node.host.clone(),
+        port: node.port,
+        rack: node.rack.clone(),
         ..DescribeClusterBroker::default()
-    }];
+    });
+    response.brokers = brokers.collect();
     Outcome::Now(response)
 }

@@ -79,7 +79,8 @@ fn all_topics(state: &State) -> Vec<DescribeLogDirsTopic> {
             let count = usize::try_from(topic.partitions).unwrap_or(usize::MAX);
             return described(topic, (0..).take(count));
         }
-        let logs = state.storage.logs_of(TopicId(topic.id.into_bytes()));
+        let journal = state.storage.journal();
+        let logs = journal.map(|it| it.logs_of(TopicId(topic.id.into_bytes()))).unwrap_or_default();
         let mut written: Vec<i32> = logs.iter().map(|log| log.id().partition).collect();
         written.retain(|index| topic.has(*index));
         written.sort_unstable();

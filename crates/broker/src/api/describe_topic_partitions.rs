@@ -15,7 +15,7 @@ use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Turns};
 use crate::catalog::Topic;
 use crate::config::LEADER_EPOCH;
-use crate::config::NODE_ID;
+use crate::nodes::Members;
 use crate::rights::Rights;
 use crate::state::State;
 use crate::topic_names;
@@ -28,17 +28,18 @@ pub(crate) fn handle(
     request: DescribeTopicPartitionsRequest,
 ) -> Outcome<DescribeTopicPartitionsResponse> {
     let (state, rights) = (Arc::clone(call.state), call.rights.clone());
-    Outcome::Later(Box::pin(async move { page(&state, &rights, request).await }))
+    let members = call.members();
+    Outcome::Later(Box::pin(async move { page(&state, (&rights, &members), request).await }))
 }
 
 async fn page(
     state: &State,
-    rights: &Rights,
+    (rights, members): (&Rights, &Members),
     request: DescribeTopicPartitionsRequest,
 ) -> DescribeTopicPartitionsResponse {
     let limit = usize::try_from(request.response_partition_limit).unwrap_or(0);
     let room = limit.clamp(1, PAGE_PARTITIONS_MAX);
-    let mut page = Page { rights, room, topics: Vec::new(), next_cursor: None };
+    let mut page = Page { rights, members, room, topics: Vec::new(), next_cursor: None };
     let (first_topic, first_partition) = match &request.cursor {
         Some(cursor) => (cursor.topic_name.as_str(), cursor.partition_index.max(0)),
         None => ("", 0),
@@ -72,6 +73,7 @@ async fn page(
 
 struct Page<'a> {
     rights: &'a Rights,
+    members: &'a Members,
     room: usize,
     topics: Vec<DescribeTopicPartitionsResponseTopic>,
     /// Where the next page begins, once this one is full.
@@ -112,7 +114,9 @@ impl Page<'_> {
             self.next_cursor = Some(cursor(topic, first));
             return;
         }
-        let partitions: Vec<_> = (first..end).take(self.room).map(describe).collect();
+        let members = &self.members;
+        let described = |index| describe(index, members.leader(topic.id, index));
+        let partitions: Vec<_> = (first..end).take(self.room).map(described).collect();
         self.room -= partitions.len();
         let next = partitions.last().map_or(end, |last| last.partition_index + 1);
         self.topics.push(DescribeTopicPartitionsResponseTopic {
@@ -144,13 +148,13 @@ fn cursor(topic: &Topic, partition_index: i32) -> Cursor {
     Cursor { topic_name: topic.name.to_string(), partition_index, ..Cursor::default() }
 }
 
-fn describe(partition_index: i32) -> DescribeTopicPartitionsResponsePartition {
+fn describe(partition_index: i32, leader: i32) -> DescribeTopicPartitionsResponsePartition {
     DescribeTopicPartitionsResponsePartition {
         partition_index,
-        leader_id: NODE_ID,
+        leader_id: leader,
         leader_epoch: LEADER_EPOCH,
-        replica_nodes: vec![NODE_ID],
-        isr_nodes: vec![NODE_ID],
+        replica_nodes: vec![leader],
+        isr_nodes: vec![leader],
         eligible_leader_replicas: Some(Vec::new()),
         last_known_elr: Some(Vec::new()),
         ..DescribeTopicPartitionsResponsePartition::default()

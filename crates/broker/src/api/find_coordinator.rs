@@ -1,6 +1,7 @@
 //! FindCoordinator, versions 0-6 (KIP-699 batches, KIP-932 share keys).
 //!
-//! This broker coordinates every group, every transaction and every share partition.
+//! A broker on its journal coordinates every group, every transaction and every share partition. In
+//! a cluster one broker coordinates all groups; there is no other coordinator.
 
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
@@ -8,7 +9,6 @@ use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
-use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 
 /// Kafka's numbers for the coordinators of a group, a transaction and a share partition.
@@ -23,13 +23,20 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: FindCoordinatorRequest,
 ) -> Outcome<FindCoordinatorResponse> {
-    let endpoint = call.endpoint();
-    let coordinator = |key: String| match check(call, request.key_type, &key) {
-        Ok(()) => Coordinator {
+    let members = call.members();
+    let find = |key: &str| {
+        check(call, request.key_type, key)?;
+        members.coordinator().ok_or_else(|| {
+            let message = "no broker coordinates groups at the moment";
+            Refusal::new(ErrorCode::CoordinatorNotAvailable, message)
+        })
+    };
+    let coordinator = |key: String| match find(&key) {
+        Ok(node) => Coordinator {
             key,
-            node_id: NODE_ID,
-            host: endpoint.host.clone(),
-            port: endpoint.port,
+            node_id: node.id,
+            host: node.host.clone(),
+            port: node.port,
             ..Coordinator::default()
         },
         Err(refusal) => Coordinator {
@@ -67,6 +74,10 @@ fn check(call: &Call<'_>, key_type: i8, key: &str) -> Result<(), Refusal> {
     let invalid = |message: &str| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     let (resource_type, operation, name) = match key_type {
         KEY_TYPE_GROUP => (ResourceType::Group, Operation::Describe, key),
+        KEY_TYPE_TRANSACTION | KEY_TYPE_SHARE if call.state.nodes.is_shared() => {
+            let message = "a cluster serves neither transactions nor share groups";
+            return Err(Refusal::new(ErrorCode::UnsupportedVersion, message));
+        }
         KEY_TYPE_TRANSACTION => (ResourceType::TransactionalId, Operation::Describe, key),
         KEY_TYPE_SHARE if call.version < SHARE_SINCE => {
             return invalid("this version knows no coordinator of share partitions");

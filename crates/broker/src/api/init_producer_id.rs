@@ -28,6 +28,10 @@ pub(crate) fn handle(
     }
     let current = Some(current).filter(|current| current.id >= 0);
     if let Some(id) = &request.transactional_id {
+        if call.state.nodes.is_shared() {
+            // The code of a broker whose features have no transactions.
+            return Outcome::Now(refused(ErrorCode::UnsupportedVersion));
+        }
         return transactional(call, id, request.transaction_timeout_ms, current);
     }
     match call.state.producer_identity(current) {

@@ -13,7 +13,6 @@ use crate::api::describe_configs::{
 };
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
-use crate::config::NODE_ID;
 use crate::error::denied;
 
 /// Types of resources, as far as a version knows them.
@@ -64,7 +63,7 @@ fn names(call: &Call<'_>, resource_type: i8) -> Vec<String> {
         RESOURCE_TOPIC => {
             call.state.catalog.all().iter().map(|topic| topic.name.to_string()).collect()
         }
-        RESOURCE_BROKER | RESOURCE_BROKER_LOGGER => vec![NODE_ID.to_string()],
+        RESOURCE_BROKER | RESOURCE_BROKER_LOGGER => vec![call.state.nodes.id().to_string()],
         RESOURCE_CLIENT_METRICS => {
             call.state.telemetry.view(|all| all.names().map(str::to_owned).collect())
         }

@@ -1,13 +1,15 @@
 //! Metadata, versions 0-13 (KIP-204 auto-creation, KIP-516 topic ids, KIP-1102 rebootstrap).
 //!
-//! There is one broker, so it leads and holds every partition. An answer is made in turns, between
-//! which other connections are served, and its partitions are the same bytes for all who ask.
+//! A broker on its journal leads and holds every partition. The brokers of a cluster share them:
+//! each serves all, and leads some. The controller alone creates topics. An answer is made in
+//! turns, between which other connections are served, and the partitions of a broker that leads all
+//! are the same bytes for all who ask.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::MetadataRequest;
@@ -15,17 +17,17 @@ use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition,
 };
-use moldau_protocol::metadata::{DescribedTopic, MetadataResponseEncoder};
+use moldau_protocol::metadata::{DescribedTopic, MetadataResponseEncoder, encode_partitions};
 use moldau_protocol::{EncodeError, ErrorCode, Message, Reader, Uuid};
 
 use crate::api::describe_cluster::cluster_operations;
 use crate::authorizer::ResourceType::{Cluster, Topic};
 use crate::authorizer::{CLUSTER_NAME, Operation};
-use crate::call::{Call, DURABLE_WITHIN, Endpoint, NOT_ENCODED, Served, Turns, durable_within};
+use crate::call::{Call, DURABLE_WITHIN, NOT_ENCODED, Served, Turns, durable_within};
 use crate::catalog;
 use crate::config::LEADER_EPOCH;
-use crate::config::NODE_ID;
 use crate::logs::Lsn;
+use crate::nodes::{Members, Node};
 use crate::rights::Rights;
 use crate::state::State;
 use crate::topic_config::TopicOverrides;
@@ -60,7 +62,7 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
         cluster_operations: (request.include_cluster_authorized_operations
             && CLUSTER_OPERATIONS_IN.contains(&call.version))
         .then(|| cluster_operations(&call.rights)),
-        endpoint: call.endpoint(),
+        members: call.members(),
         version: call.version,
         correlation_id: header.correlation_id,
         state: Arc::clone(call.state),
@@ -162,6 +164,10 @@ fn find_or_create(
             *created = Some(lsn);
             Found::Topic(topic)
         }
+        // Clients ask again, and another broker the next time.
+        Err(refusal) if refusal.code == ErrorCode::NotController => {
+            unknown(name, ErrorCode::UnknownTopicOrPartition)
+        }
         // Another connection created it in between.
         Err(refusal) if refusal.code == ErrorCode::TopicAlreadyExists => {
             match catalog.by_name(name) {
@@ -209,7 +215,7 @@ struct Answer {
     tells_operations: bool,
     /// What it may do to the cluster, if it wants to know.
     cluster_operations: Option<i32>,
-    endpoint: Endpoint,
+    members: Arc<Members>,
     version: i16,
     correlation_id: i32,
     state: Arc<State>,
@@ -217,20 +223,13 @@ struct Answer {
 
 impl Answer {
     async fn encode(&self) -> Result<Response, EncodeError> {
-        let template = MetadataResponsePartition {
-            leader_id: NODE_ID,
-            leader_epoch: LEADER_EPOCH,
-            replica_nodes: vec![NODE_ID],
-            isr_nodes: vec![NODE_ID],
-            ..MetadataResponsePartition::default()
-        };
         let mut turns = Turns::default();
         let mut topics = Vec::with_capacity(self.topics.len());
         for found in &self.topics {
             turns.step(1).await;
             topics.push(match found {
                 Found::Topic(topic) if self.is_left_out(&topic.name) => continue,
-                Found::Topic(topic) => self.describe(topic, &template, &mut turns).await?,
+                Found::Topic(topic) => self.describe(topic, &mut turns).await?,
                 Found::Failed { code, name, topic_id } => DescribedTopic {
                     error_code: i16::from(*code),
                     name: name.clone(),
@@ -244,10 +243,11 @@ impl Answer {
                 },
             });
         }
-        let broker = MetadataResponseBroker {
-            node_id: NODE_ID,
-            host: self.endpoint.host.clone(),
-            port: self.endpoint.port,
+        let broker = |node: &Node| MetadataResponseBroker {
+            node_id: node.id,
+            host: node.host.clone(),
+            port: node.port,
+            rack: node.rack.clone(),
             ..MetadataResponseBroker::default()
         };
         let response = match self.is_refused {
@@ -259,9 +259,9 @@ impl Answer {
                 authorized_operations: None,
             },
             false => MetadataResponseEncoder {
-                brokers: vec![broker],
+                brokers: self.members.brokers.iter().map(broker).collect(),
                 cluster_id: Some(self.state.cluster_id.clone()),
-                controller_id: NODE_ID,
+                controller_id: self.members.controller_id(),
                 topics,
                 authorized_operations: self.cluster_operations,
             },
@@ -280,15 +280,13 @@ impl Answer {
     async fn describe(
         &self,
         topic: &catalog::Topic,
-        template: &MetadataResponsePartition,
         turns: &mut Turns,
     ) -> Result<DescribedTopic, EncodeError> {
-        let runs = &self.state.partition_runs;
         let count = topic.partitions_end();
         let mut partitions: Vec<Bytes> = Vec::new();
         let mut first = 0;
         while first < count {
-            let (taken, bytes) = runs.next(template, first, count, self.version)?;
+            let (taken, bytes) = self.partitions(topic, first, count)?;
             first += taken;
             partitions.push(bytes);
             turns.step(usize::try_from(taken).unwrap_or(usize::MAX)).await;
@@ -302,4 +300,41 @@ impl Answer {
             ..DescribedTopic::default()
         })
     }
+
+    /// The next partitions of a topic of `count`, from `first` on: how many, and their bytes.
+    fn partitions(
+        &self,
+        topic: &catalog::Topic,
+        first: i32,
+        count: i32,
+    ) -> Result<(i32, Bytes), EncodeError> {
+        if let Some(only) = self.members.only() {
+            return self.state.partition_runs.next(&led_by(only), first, count, self.version);
+        }
+        let end = count.min(first.saturating_add(PARTITIONS_PER_TURN));
+        let mut encoded = BytesMut::new();
+        for index in first..end {
+            let template = led_by(self.members.leader(topic.id, index));
+            encoded.extend_from_slice(&encode_partitions(
+                index..index.saturating_add(1),
+                &template,
+                self.version,
+            )?);
+        }
+        Ok((end - first, encoded.freeze()))
+    }
 }
+
+/// A partition with this leader, which is also all that holds it.
+fn led_by(node: i32) -> MetadataResponsePartition {
+    MetadataResponsePartition {
+        leader_id: node,
+        leader_epoch: LEADER_EPOCH,
+        replica_nodes: vec![node],
+        isr_nodes: vec![node],
+        ..MetadataResponsePartition::default()
+    }
+}
+
+/// Partitions that are encoded before others get their turn.
+const PARTITIONS_PER_TURN: i32 = 1024;

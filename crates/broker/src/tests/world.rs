@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 use moldau_net::{Reply, Response};
 use moldau_protocol::{ApiKey, ErrorCode, Message, Reader, Request, Uuid, frame};
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor, Producer, iter_batches};
-use moldau_storage::{Disk, Drive, Durability, Options, RealDisk, Storage};
+use moldau_storage::{Admission, Disk, Drive, Durability, Options, RealDisk};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -99,6 +99,14 @@ impl World {
         Arc::get_mut(&mut world.state).unwrap().logs = Logs::Cluster(logs);
         world.cluster = Some(cluster);
         world
+    }
+
+    /// A broker that a test has started.
+    pub(super) fn of(state: Arc<State>) -> Self {
+        let (disk, drive): (Arc<dyn Disk>, _) = (Arc::new(RealDisk), Drive::Threads);
+        let (user, frames) = (RefCell::new("ANONYMOUS"), RefCell::default());
+        let dir = tempfile::tempdir().unwrap();
+        Self { state, runtime: runtime(), disk, drive, cluster: None, user, frames, dir }
     }
 
     /// Brokers on each kind of logs, for tests of what must not depend on it.
@@ -246,7 +254,7 @@ impl World {
             software: &RefCell::default(),
             access: access.as_ref(),
             now_ms,
-            admission: self.state.storage.admit(frame.len()),
+            admission: admitted(&self.state, frame.len()),
             connection: self.state.share_sessions.connect(),
             memory: &self.state.memory.account(),
         };
@@ -284,6 +292,10 @@ impl World {
             }
         })
     }
+}
+
+fn admitted(state: &State, bytes: usize) -> Option<Admission> {
+    state.storage.journal().and_then(|journal| journal.admit(bytes))
 }
 
 fn runtime() -> Runtime {
@@ -340,7 +352,7 @@ fn copy(from: &Path, to: &Path) {
 fn open(disk: &Arc<dyn Disk>, config: Config, drive: Drive) -> Arc<State> {
     let options = Options { drive, ..config.storage() };
     let mut restored = Restored::new(&config, NOW_MS);
-    let storage = Storage::open_on(Arc::clone(disk), options, &mut restored).unwrap();
+    let storage = moldau_storage::Storage::open_on(Arc::clone(disk), options, &mut restored).unwrap();
     let state = State::new(config, storage, restored, NOW_MS);
     state.delete_orphaned_logs().unwrap();
     state.end_orphaned_transactions(NOW_MS).unwrap();

@@ -25,11 +25,10 @@ pub(crate) fn run(options: &BrokerOptions, loggers: ProcessLoggers) -> anyhow::R
     raise_descriptor_limit();
     let signals = Signals::watch()?;
     let hangups = signals.hangups()?;
-    let data_dir = config.data_dir.display().to_string();
-    let broker = Broker::start(config.clone()).map_err(|error| did_not_start(error, &data_dir))?;
+    let (broker, place) = start(options, &config)?;
     let addresses: Vec<_> = broker.addresses().iter().map(ToString::to_string).collect();
     let addresses = addresses.join(", ");
-    eprintln!("moldau broker: Kafka clients connect to {addresses}, data in {data_dir}");
+    eprintln!("moldau broker: Kafka clients connect to {addresses}, {place}");
     if let Some(admin) = broker.admin_address() {
         eprintln!("moldau broker: http://{admin}/metrics, /livez, /readyz");
     }
@@ -50,6 +49,25 @@ pub(crate) fn run(options: &BrokerOptions, loggers: ProcessLoggers) -> anyhow::R
     let cut_off = running.broker.drain();
     eprintln!("moldau broker: drained, {cut_off} connections cut off");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the broker, and says where its data is.
+fn start(
+    options: &BrokerOptions,
+    config: &Config,
+) -> anyhow::Result<(Broker, String)> {
+    let Some(path) = &options.cluster else {
+        let data_dir = config.data_dir.display().to_string();
+        let broker = Broker::start(config.clone());
+        let broker = broker.map_err(|error| did_not_start(error, &data_dir))?;
+        return Ok((broker, format!("data in {data_dir}")));
+    };
+    config::broker::check_clustered(config)?;
+    let settings = config::cluster::load(path, &mut Sources::default())?;
+    let broker = Broker::start_in_cluster(config.clone(), &settings);
+    let broker = broker.map_err(|error| did_not_start(error, ""))?;
+    let (id, bucket) = (settings.broker_id, &settings.bucket.bucket);
+    Ok((broker, format!("broker {id} of the cluster in the bucket {bucket}")))
 }
 
 /// A broker, and what it was started with.

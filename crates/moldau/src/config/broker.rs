@@ -54,6 +54,29 @@ pub(crate) fn load_without_listeners(options: &BrokerOptions) -> anyhow::Result<
     }
 }
 
+/// Checks what a broker of a cluster cannot have.
+///
+/// # Errors
+/// Names the key.
+pub(crate) fn check_clustered(config: &Config) -> anyhow::Result<()> {
+    // Other brokers tell clients of one address.
+    let [listener] = config.listeners.as_slice() else {
+        return Err(anyhow!("listeners: a broker of a cluster has one listener"));
+    };
+    if listener.advertised.is_none() && listener.address.ip().is_unspecified() {
+        return Err(anyhow!(
+            "advertised.listeners: a broker of a cluster that listens on all addresses needs it, \
+             for clients of other brokers"
+        ));
+    }
+    let of_journal = ["log.dirs", "durability", "commit_delay_ms", "journal_file_mib"];
+    let given = |name: &&str| config.file_keys.iter().any(|key| key.name == *name && key.is_given);
+    match of_journal.iter().find(|name| given(name)) {
+        Some(name) => Err(anyhow!("{name}: a broker of a cluster has no data directory")),
+        None => Ok(()),
+    }
+}
+
 /// The keys of `next` that a running broker, started with `in_force`, cannot take.
 pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
     let Config {

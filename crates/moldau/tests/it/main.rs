@@ -5,6 +5,7 @@
 mod bad_input;
 mod check;
 mod client_tools;
+mod cluster;
 mod config_check;
 mod crash;
 mod disk_full;

@@ -21,7 +21,7 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::faults::pass;
+use super::faults::pass;
 
 use self::objects::{Keys, Objects};
 
@@ -227,5 +227,5 @@ fn refusal(status: u16, code: &str) -> Response<s3s::Body> {
 }
 
 pub(crate) const BUCKET: &str = "records";
-const ACCESS_KEY: &str = "ACCESS-KEY-OF-TEST";
-const SECRET_KEY: &str = "SECRET-KEY-OF-TEST";
+pub(crate) const ACCESS_KEY: &str = "ACCESS-KEY-OF-TEST";
+pub(crate) const SECRET_KEY: &str = "SECRET-KEY-OF-TEST";

@@ -1,0 +1,194 @@
+//! A broker's way into a cluster and out of it: its connections, its thread, its place among the
+//! others.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use moldau_cluster::{
+    BrokerRow, Bucket, BucketSettings, Frames, Postgres, Reader, ReaderOptions, Registration,
+    Sequencer, Store, Telling, Wakes, Writer, WriterOptions,
+};
+use moldau_threads::Supervisor;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+use crate::clock::wall_clock_ms;
+use crate::config::Config;
+use crate::error::Error;
+use crate::logs::{ClusterLogs, Logs};
+use crate::member::{Member, Snapshots, load_or_begin, members, register};
+use crate::nodes::Nodes;
+use crate::shared_logs::SharedLogs;
+use crate::state::{Site, State};
+use crate::storage::Storage;
+use crate::submissions::Submissions;
+use crate::upkeep::Upkeep;
+
+/// What a broker needs to be one of a cluster.
+#[derive(Clone)]
+pub struct ClusterSettings {
+    /// Its id, which no other broker of the cluster has (Kafka: `broker.id`).
+    pub broker_id: i32,
+    /// Where it runs, such as an availability zone (Kafka: `broker.rack`).
+    pub rack: Option<String>,
+    /// The database that orders batches and holds metadata.
+    pub postgres: moldau_cluster::Settings,
+    /// Where the batches are.
+    pub bucket: BucketSettings,
+    /// When batches are written.
+    pub writer: WriterOptions,
+    /// How they are read.
+    pub reader: ReaderOptions,
+}
+
+/// The services that a cluster stands on.
+pub(crate) struct Services<Q, S> {
+    pub(crate) frames: Arc<dyn Frames>,
+    pub(crate) sequencer: Arc<Q>,
+    pub(crate) store: Arc<S>,
+    pub(crate) wakes: Arc<Wakes>,
+    /// Tells the wakes of other brokers.
+    pub(crate) telling: Option<Telling>,
+}
+
+impl Services<Postgres, Bucket> {
+    /// Connects to the services, and tries them.
+    ///
+    /// # Errors
+    /// One that is away, refuses, or is of another version.
+    pub(crate) async fn connect(settings: &ClusterSettings) -> Result<Self, Error> {
+        Postgres::migrate(&settings.postgres).await?;
+        let postgres = Arc::new(Postgres::connect(&settings.postgres).await?);
+        let bucket = Bucket::open(&settings.bucket)?;
+        bucket.verify().await?;
+        let wakes = Arc::new(Wakes::default());
+        let telling = Some(postgres.tell(Arc::clone(&wakes)));
+        let frames = Arc::clone(&postgres) as Arc<dyn Frames>;
+        Ok(Self { frames, sequencer: postgres, store: Arc::new(bucket), wakes, telling })
+    }
+}
+
+/// A broker that has joined, and does not take part yet.
+pub(crate) struct Joined<Q, S> {
+    pub(crate) member: Member<Q, S>,
+    upkeep: Upkeep<Q, S>,
+    registration: Registration,
+    telling: Option<Telling>,
+}
+
+impl<Q: Sequencer, S: Store> Joined<Q, S> {
+    /// Reads the log of metadata, and shows the broker to the others.
+    ///
+    /// # Errors
+    /// Settings that do not fit, a service that is away, a log of another version.
+    pub(crate) async fn of(
+        services: Services<Q, S>,
+        settings: &ClusterSettings,
+        config: Config,
+        address: SocketAddr,
+    ) -> Result<Self, Error> {
+        let Services { frames, sequencer, store, wakes, telling } = services;
+        let row = row(settings, &config, address);
+        let (restored, next_sequence, cluster_id) = load_or_begin(&*frames, &config, &row).await?;
+        let registration = register(&*frames, &row).await?;
+        let nodes = Nodes::shared(row.id);
+        nodes.update(members(&*frames).await?);
+        let (own, writer) = (Arc::clone(&sequencer), settings.writer);
+        let writer = Writer::start(own, Arc::clone(&store), Arc::clone(&wakes), writer)?;
+        let reader = Reader::new(Arc::clone(&sequencer), Arc::clone(&store), settings.reader);
+        let logs = SharedLogs::new(Arc::clone(&sequencer), reader, writer);
+        let options = config.storage();
+        let submissions = Submissions::new(options.entry_limit(), options.unflushed_bytes_max);
+        let submissions = Arc::new(submissions);
+        let site = Site {
+            cluster_id,
+            nodes,
+            storage: Storage::Shared(Arc::clone(&submissions)),
+            logs: Logs::Cluster(Arc::clone(&logs) as Arc<dyn ClusterLogs>),
+        };
+        let state = Arc::new(State::of(config, site, restored, wall_clock_ms()));
+        let (own, same) = (Arc::clone(&sequencer), Arc::clone(&state));
+        let upkeep = Upkeep { sequencer: own, store, state: same };
+        let member = Member {
+            frames,
+            sequencer,
+            wakes,
+            logs,
+            submissions,
+            state,
+            row,
+            cluster_id,
+            next_sequence,
+            snapshots: Snapshots::default(),
+        };
+        Ok(Self { member, upkeep, registration, telling })
+    }
+}
+
+fn row(settings: &ClusterSettings, config: &Config, address: SocketAddr) -> BrokerRow {
+    let advertised = config.listeners.first().and_then(|listener| listener.advertised.as_ref());
+    let (host, port) = match advertised {
+        Some(advertised) => (advertised.host.clone(), advertised.port),
+        None => (address.ip().to_canonical().to_string(), address.port()),
+    };
+    BrokerRow { id: settings.broker_id, host, port, rack: settings.rack.clone() }
+}
+
+/// The thread on which a broker's connections to its cluster live. Dropping it leaves the cluster.
+pub(crate) struct Membership {
+    /// Dropped to end the thread.
+    leave: Option<oneshot::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Membership {
+    /// Takes part from here on.
+    ///
+    /// # Errors
+    /// The system refused the thread.
+    pub(crate) fn begin<Q: Sequencer, S: Store>(
+        joined: Joined<Q, S>,
+        runtime: Runtime,
+        supervisor: &Supervisor,
+    ) -> Result<Self, Error> {
+        let (leave, left) = oneshot::channel();
+        let own = supervisor.clone();
+        let run = move || {
+            let Joined { member, upkeep, registration, telling } = joined;
+            runtime.block_on(async {
+                tokio::select! {
+                    () = member.run(registration, &own) => {}
+                    () = upkeep.run() => {}
+                    _left = left => {}
+                }
+            });
+            drop(telling);
+            // Connections that do not answer must not keep the broker.
+            runtime.shutdown_timeout(LEFT_WITHIN);
+        };
+        let thread = supervisor.spawn("moldau-cluster", run).map_err(Error::Thread)?;
+        Ok(Self { leave: Some(leave), thread: Some(thread) })
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        drop(self.leave.take());
+        if let Some(thread) = self.thread.take() {
+            // The supervisor has noted how it ended.
+            drop(thread.join());
+        }
+    }
+}
+
+/// What the thread of a cluster runs on.
+///
+/// # Errors
+/// The system refused it.
+pub(crate) fn runtime() -> Result<Runtime, Error> {
+    Builder::new_current_thread().enable_all().build().map_err(Error::Thread)
+}
+
+/// Sessions of the database end within this time.
+const LEFT_WITHIN: Duration = Duration::from_secs(1);

@@ -1,0 +1,138 @@
+//! Processes of `moldau broker --cluster` on PostgreSQL and an S3 server.
+
+#[path = "../../../cluster/tests/it/postgres_server.rs"]
+#[expect(dead_code, reason = "the tests of the crate `cluster` use all of it")]
+mod postgres_server;
+#[path = "../../../cluster/tests/it/s3_server/mod.rs"]
+#[expect(dead_code, reason = "the tests of the crate `cluster` use all of it")]
+mod s3_server;
+
+/// What the S3 server uses to answer late.
+mod faults {
+    pub(super) async fn pass(time: std::time::Duration) {
+        tokio::time::sleep_until(tokio::time::Instant::now() + time).await;
+    }
+}
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use moldau_client::{
+    Admin, Cluster, CommittedOffset, GroupProtocol, Membership, MembershipEvent,
+    MembershipOptions, ProducerOptions, TopicPartition,
+};
+
+use self::postgres_server::Server;
+use self::s3_server::S3Server;
+use crate::ledger::Repeats;
+use crate::traffic::{Numbered, block_on, connect, soon};
+use crate::world::{Process, moldau};
+
+/// The services of a cluster, and its brokers.
+struct World {
+    _database: Arc<Server>,
+    _store: S3Server,
+    brokers: Vec<Process>,
+}
+
+impl World {
+    async fn start(dir: &Path) -> Self {
+        let (database, store) = (postgres_server::shared(), S3Server::start().await);
+        let settings = database.database().await;
+        let keys = dir.join("keys");
+        let (access_key, secret_key) = (s3_server::ACCESS_KEY, s3_server::SECRET_KEY);
+        let text = format!(
+            "[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {secret_key}\n"
+        );
+        std::fs::write(&keys, text).unwrap();
+        let bucket = store.settings();
+        let mut brokers = Vec::new();
+        for id in 1..=3 {
+            let file = dir.join(format!("cluster-{id}.yaml"));
+            let text = format!(
+                "broker.id: {id}\nbroker.rack: rack-{id}\nlinger_ms: 10\n\
+                 postgres:\n  url: {}\n\
+                 bucket:\n  name: {}\n  endpoint: {}\n  prefix: {}\n  credentials_file: {}\n",
+                settings.connection,
+                bucket.bucket,
+                bucket.endpoint.as_deref().unwrap(),
+                bucket.prefix,
+                keys.display(),
+            );
+            std::fs::write(&file, text).unwrap();
+            let mut command = Command::new(moldau());
+            command.args(["broker", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+            command.arg("--cluster").arg(file);
+            // The requests of a process that starts are served by this thread.
+            let started = tokio::task::spawn_blocking(move || Process::start(command));
+            brokers.push(started.await.unwrap());
+        }
+        Self { _database: database, _store: store, brokers }
+    }
+
+    /// The broker that is the controller, and coordinates groups.
+    fn take_controller(&mut self, cluster: &Cluster) -> Process {
+        let id = cluster.metadata().controller.unwrap();
+        self.brokers.remove(usize::try_from(id - 1).unwrap())
+    }
+}
+
+fn member() -> MembershipOptions {
+    MembershipOptions {
+        protocol: GroupProtocol::Consumer,
+        topics: vec!["numbers".to_owned()],
+        ..MembershipOptions::default()
+    }
+}
+
+/// Follows a member until it holds so many partitions.
+async fn until_holding(member: &mut Membership, count: usize) {
+    let all = async {
+        while member.held().len() != count {
+            if let MembershipEvent::Revoked(partitions) = member.next().await.unwrap() {
+                member.revoked(&partitions);
+            }
+        }
+    };
+    soon("partitions of the group", all).await;
+}
+
+#[test]
+fn nothing_is_lost_and_the_group_goes_on_where_the_controller_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let mut world = World::start(dir.path()).await;
+        let cluster = connect(world.brokers[2].address).await;
+        assert_eq!(cluster.metadata().brokers.len(), 3);
+        let mut numbered = Numbered::start(&cluster, "numbers", ProducerOptions::default()).await;
+        let mut member = Membership::join(&cluster, "workers", member()).await.unwrap();
+        until_holding(&mut member, 3).await;
+        let partition = TopicPartition::of("numbers", 1);
+        let committed = [(partition.clone(), CommittedOffset::at(7))];
+        for (_, answer) in soon("a commit", member.commit(&committed)).await.unwrap() {
+            answer.unwrap();
+        }
+        let mut acknowledged = numbered.acknowledged();
+        for number in 0..600 {
+            numbered.send_one().await;
+            if number == 200 {
+                soon("an answer", acknowledged.wait_for(|count| *count > 0)).await.unwrap();
+                let controller = world.take_controller(&cluster);
+                tokio::task::spawn_blocking(move || controller.kill()).await.unwrap();
+            }
+        }
+        let (count, problems) = numbered.verify(Repeats::Never).await;
+        assert_eq!((count, problems), (600, Vec::new()));
+        let partitions = std::slice::from_ref(&partition);
+        let known = soon("offsets", member.committed(partitions)).await.unwrap();
+        assert_eq!(known, [(partition.clone(), Some(CommittedOffset::at(7)))]);
+        soon("leaving", member.leave()).await.unwrap();
+        // Another broker decides by now.
+        let alive = cluster.refresh().await.unwrap();
+        assert_eq!(alive.brokers.len(), 2);
+        let spec = moldau_client::TopicSpec::new("later", 2);
+        let created = Admin::new(&cluster).create_topics(&[spec], false).await.unwrap();
+        created.into_iter().for_each(|created| created.unwrap());
+    });
+}
