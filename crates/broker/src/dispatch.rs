@@ -253,7 +253,9 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
     let Ok(peek) = frame::peek(bytes) else {
         return Reply::Close("malformed request header");
     };
-    let Some(api) = APIS.iter().find(|api| api.key.key() == peek.api_key && serves(site.state, api.key)) else {
+    let Some(api) =
+        APIS.iter().find(|api| api.key.key() == peek.api_key && serves(site.state, api.key))
+    else {
         return Reply::Close("unknown API");
     };
     if !api.versions.contains(peek.api_version) {

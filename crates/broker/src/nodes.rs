@@ -102,11 +102,6 @@ impl Members {
         self.brokers.iter().find(|broker| broker.id == controller)
     }
 
-    /// Whether a broker of this id is there.
-    pub(crate) fn has(&self, id: i32) -> bool {
-        self.ids.contains(&id)
-    }
-
     /// The one that leads everything, where there is one broker.
     pub(crate) fn only(&self) -> Option<i32> {
         match self.ids.as_slice() {

@@ -116,8 +116,7 @@ impl Broker {
         let addresses = sockets.clients.iter().map(Listener::local_addr).collect();
         let admin_address = sockets.admin.as_ref().map(Listener::local_addr);
         let entrances = Vec::with_capacity(sockets.clients.len());
-        let mut broker =
-            Self { state, threads, entrances, addresses, admin_address, _membership };
+        let mut broker = Self { state, threads, entrances, addresses, admin_address, _membership };
         let state = Arc::clone(&broker.state);
         for (config, listener) in state.config.listeners.iter().zip(sockets.clients) {
             broker.serve_clients(config, listener)?;

@@ -131,7 +131,9 @@ impl<Q: Sequencer, S: Store> SharedLogs<Q, S> {
         let logs = self.logs.lock();
         let is_watched = |log: &&Arc<SharedLog<Q, S>>| log.is_watched(now);
         match of {
-            Some(of) => of.iter().filter_map(|id| logs.get(id)).filter(is_watched).cloned().collect(),
+            Some(of) => {
+                of.iter().filter_map(|id| logs.get(id)).filter(is_watched).cloned().collect()
+            }
             None => logs.values().filter(is_watched).cloned().collect(),
         }
     }
@@ -215,8 +217,8 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
             }
             None => known.is_deleted = true,
         }
-        let is_news = known.high_watermark > before.high_watermark
-            || known.is_deleted != before.is_deleted;
+        let is_news =
+            known.high_watermark > before.high_watermark || known.is_deleted != before.is_deleted;
         drop(known);
         if is_news {
             self.waiters.lock().waiting.iter().for_each(|waiter| waiter.wake());
@@ -256,6 +258,10 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
 
     async fn read(&self, from: i64, limits: ReadLimits) -> Result<Read, Error> {
         let bytes_max = limits.bytes_max.min(limits.memory_max);
+        if bytes_max == 0 && !limits.min_one {
+            self.refresh().await?;
+            return Ok(empty_read(from, &self.known.lock()));
+        }
         match self.parts.reader.read(self.id, from, bytes_max).await {
             Ok(records) => {
                 self.learn_records(&records);
@@ -284,7 +290,12 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
         }
     }
 
-    fn appended(&self, outcome: Outcome, delta: i64, of: (i16, i32)) -> Result<Appended, AppendError> {
+    fn appended(
+        &self,
+        outcome: Outcome,
+        delta: i64,
+        of: (i16, i32),
+    ) -> Result<Appended, AppendError> {
         let placed = |base_offset: i64, start_offset, is_duplicate| {
             let last_offset = base_offset + delta;
             let lsn = Lsn::default();

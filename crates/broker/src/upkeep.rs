@@ -43,11 +43,7 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
     }
 
     /// One round; orphans are looked for behind the last key of the round before.
-    pub(crate) async fn round(
-        &self,
-        listed_to: &mut Option<ObjectKey>,
-        now_ms: i64,
-    ) -> Answer<()> {
+    pub(crate) async fn round(&self, listed_to: &mut Option<ObjectKey>, now_ms: i64) -> Answer<()> {
         for topic in self.state.catalog.all() {
             self.retain(&topic, now_ms).await?;
         }
@@ -61,8 +57,7 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
         if deleted > 0 {
             tracing::info!(deleted, "deleted objects");
         }
-        *listed_to =
-            garbage::collect_orphans(sequencer, store, *listed_to, ORPHAN_AGE).await?;
+        *listed_to = garbage::collect_orphans(sequencer, store, *listed_to, ORPHAN_AGE).await?;
         Ok(())
     }
 

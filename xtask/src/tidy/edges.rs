@@ -22,10 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("encryption", &["net", "records"]),
     ("client", &["net", "protocol", "records"]),
     ("cluster", &["records"]),
-    (
-        "broker",
-        &["threads", "cluster", "net", "protocol", "records", "storage", "coordinator"],
-    ),
+    ("broker", &["threads", "cluster", "net", "protocol", "records", "storage", "coordinator"]),
     ("consumer", &["client", "encryption", "net", "records"]),
     ("proxy", &["threads", "net", "protocol", "records"]),
     ("filters", &["net", "protocol", "records", "encryption", "proxy"]),

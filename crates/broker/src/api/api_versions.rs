@@ -11,7 +11,6 @@ use moldau_protocol::messages::api_versions_response::{
 use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use moldau_protocol::{ApiKey, ErrorCode, VersionRange};
 
-
 /// Produce is advertised from version 0, since librdkafka takes a higher minimum for a broker
 /// that cannot compress (KAFKA-18659); a request below 3 is refused all the same.
 const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;

@@ -72,7 +72,11 @@ pub(crate) fn describe(
         });
         return Ok(of_cluster.collect());
     }
-    let own = state.config.broker_configs(state.nodes.id()).into_iter().map(|config| of_broker(config, request));
+    let own = state
+        .config
+        .broker_configs(state.nodes.id())
+        .into_iter()
+        .map(|config| of_broker(config, request));
     let defaults = of_topics.flat_map(|key| {
         let mut names: Vec<_> = defaults.given(key).map(|(_, name, _)| name).collect();
         names.extend(key.broker_keys.first().map(|first| first.name).filter(|_| names.is_empty()));

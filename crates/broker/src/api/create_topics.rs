@@ -1,7 +1,8 @@
 //! CreateTopics, versions 2-7 (KIP-195, KIP-464 defaults, KIP-525 configs in the answer).
 //!
-//! A topic is one frame in the journal, whatever its number of partitions. There is one broker:
-//! a replication factor of 1 or -1 is accepted, and a manual assignment that names only it.
+//! A topic is one frame, whatever its number of partitions. On a journal there is one broker: a
+//! replication factor of 1 or -1 is accepted, and a manual assignment that names only it. A cluster
+//! accepts any replication factor, and no assignment.
 
 use std::collections::HashMap;
 

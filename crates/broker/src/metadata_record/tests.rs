@@ -80,6 +80,7 @@ fn record() -> impl Strategy<Value = MetadataRecord> {
         }),
         (".{0,20}", overrides())
             .prop_map(|(name, configs)| MetadataRecord::ClientMetricsConfigured { name, configs }),
+        any::<[u8; 16]>().prop_map(|id| MetadataRecord::ClusterBegun { id }),
     ]
 }
 

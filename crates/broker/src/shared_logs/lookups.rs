@@ -15,7 +15,10 @@ const UNPACKED_BYTES_MAX: usize = 256 << 20;
 const EXTENTS_PER_STEP: i64 = 1_000;
 
 impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
-    pub(super) async fn look_up(&self, lookup: TimeLookup) -> Result<Option<TimestampOffset>, Error> {
+    pub(super) async fn look_up(
+        &self,
+        lookup: TimeLookup,
+    ) -> Result<Option<TimestampOffset>, Error> {
         let timestamp = match lookup {
             TimeLookup::NotBefore(timestamp, _) => timestamp,
             TimeLookup::Largest => match self.largest_timestamp().await? {
@@ -60,7 +63,8 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
             let Ok(records) = view.records(&mut decompressor, UNPACKED_BYTES_MAX) else { continue };
             let leader_epoch = view.partition_leader_epoch();
             let mut records = records.map_while(Result::ok);
-            let found = records.find(|it| it.offset() >= start_offset && it.timestamp() >= timestamp);
+            let found =
+                records.find(|it| it.offset() >= start_offset && it.timestamp() >= timestamp);
             if let Some(record) = found {
                 let (offset, timestamp) = (record.offset(), record.timestamp());
                 return Ok(Some(TimestampOffset { offset, timestamp, leader_epoch }));
@@ -80,7 +84,9 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
         while offset < end {
             let find = Find { log: self.id, offset, extents_max: EXTENTS_PER_STEP };
             let found = self.parts.sequencer.find(&[find]).await.map_err(|error| away(&error))?;
-            let Some(found) = found.into_iter().next().flatten() else { return Err(Error::Deleted) };
+            let Some(found) = found.into_iter().next().flatten() else {
+                return Err(Error::Deleted);
+            };
             largest = largest.max(found.extents.iter().map(|extent| extent.max_timestamp).max());
             let Some(last) = found.extents.last() else { break };
             offset = last.last_offset + 1;

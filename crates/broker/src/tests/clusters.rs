@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moldau_cluster::{
-    Addressing, Answer, BucketSettings, Credentials, Error, Frames, Memory, ObjectKey, ReaderOptions,
-    Store, Wakes, WriterOptions,
+    Addressing, Answer, BucketSettings, Credentials, Error, Frames, Memory, ObjectKey,
+    ReaderOptions, Store, Wakes, WriterOptions,
 };
 use moldau_protocol::messages::api_versions_response::ApiVersionsResponse;
 use moldau_protocol::messages::{
@@ -18,10 +18,11 @@ use moldau_protocol::messages::{
 use moldau_protocol::{ApiKey, ErrorCode};
 use moldau_storage::block_on;
 
-use super::requests::{create, creatable, fetch, fetch_topic, only, pairs, produce};
+use super::requests::{creatable, create, fetch, fetch_topic, only, pairs, produce};
 use super::world::{NOW_MS, World, base_offsets, batch, code, config, sequenced};
 use crate::joining::{ClusterSettings, Services, runtime};
 use crate::server::Broker;
+use crate::upkeep::Upkeep;
 
 /// How long a change of owners may take on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -29,6 +30,12 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// Objects in memory.
 #[derive(Default)]
 struct MemoryStore(Mutex<HashMap<ObjectKey, Bytes>>);
+
+impl MemoryStore {
+    fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
 
 impl Store for MemoryStore {
     async fn put(&self, key: ObjectKey, bytes: Bytes) -> Answer<()> {
@@ -43,7 +50,9 @@ impl Store for MemoryStore {
         Ok(bytes.slice(at(range.start)..at(range.end)))
     }
 
-    async fn delete(&self, _keys: &[ObjectKey]) -> Answer<()> {
+    async fn delete(&self, keys: &[ObjectKey]) -> Answer<()> {
+        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|key, _| !keys.contains(key));
         Ok(())
     }
 
@@ -60,6 +69,7 @@ impl Store for MemoryStore {
 /// Brokers 1, 2 and so on. The first begins alone, so it is the controller.
 struct Cluster {
     memory: Memory,
+    store: Arc<MemoryStore>,
     brokers: Vec<(Broker, World)>,
 }
 
@@ -87,7 +97,7 @@ impl Cluster {
                 eventually(|| brokers[0].1.state.storage.decides());
             }
         }
-        Self { memory, brokers }
+        Self { memory, store, brokers }
     }
 
     fn worlds(&self) -> impl Iterator<Item = &World> {
@@ -204,9 +214,7 @@ fn all_brokers_name_the_same_brokers_leaders_and_coordinator() {
     let cluster = Cluster::of(3);
     cluster.create("orders", 30);
     eventually(|| {
-        cluster.worlds().all(|world| {
-            world.ask(&MetadataRequest::default()).brokers.len() == 3
-        })
+        cluster.worlds().all(|world| world.ask(&MetadataRequest::default()).brokers.len() == 3)
     });
     let mut told: Vec<_> = Vec::new();
     for world in cluster.worlds() {
@@ -254,14 +262,38 @@ fn another_broker_goes_on_where_the_controller_ends() {
 }
 
 #[test]
+fn records_behind_their_retention_go_with_their_objects() {
+    let cluster = Cluster::of(1);
+    let world = cluster.world(1);
+    world.create_with("orders", 1, &[("retention.ms", "1000")]);
+    append(world, "orders", batch(NOW_MS, &["old", "old"]));
+    append(world, "orders", batch(NOW_MS + 1_500, &["recent"]));
+    assert_eq!(cluster.store.count(), 2);
+    let upkeep = Upkeep {
+        sequencer: Arc::new(cluster.memory.clone()),
+        store: Arc::clone(&cluster.store),
+        state: Arc::clone(&world.state),
+    };
+    let mut listed_to = None;
+    let round = upkeep.round(&mut listed_to, NOW_MS + 2_000);
+    runtime().unwrap().block_on(round).unwrap();
+    assert_eq!(cluster.store.count(), 1);
+    let partition = world.fetch("orders", 0, 2);
+    assert_eq!((partition.log_start_offset, partition.high_watermark), (2, 3));
+}
+
+#[test]
 fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     let cluster = Cluster::of(1);
     let world = cluster.world(1);
-    let served: ApiVersionsResponse = world.ask_in(3, &ApiVersionsRequest {
-        client_software_name: "test".to_owned(),
-        client_software_version: "1".to_owned(),
-        ..ApiVersionsRequest::default()
-    });
+    let served: ApiVersionsResponse = world.ask_in(
+        3,
+        &ApiVersionsRequest {
+            client_software_name: "test".to_owned(),
+            client_software_version: "1".to_owned(),
+            ..ApiVersionsRequest::default()
+        },
+    );
     let is_served = |key: ApiKey| served.api_keys.iter().any(|it| it.api_key == key.key());
     assert!(is_served(ApiKey::ConsumerGroupHeartbeat) && is_served(ApiKey::InitProducerId));
     assert!(!is_served(ApiKey::EndTxn) && !is_served(ApiKey::ShareFetch));
@@ -276,9 +308,7 @@ fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     assert_eq!(code(refused.error_code), ErrorCode::UnsupportedVersion);
     let mut compacted = creatable("table", 1);
     compacted.configs = pairs(&[("cleanup.policy", "compact")]);
-    let refused = world.ask(&CreateTopicsRequest {
-        topics: vec![compacted],
-        ..CreateTopicsRequest::default()
-    });
+    let refused = world
+        .ask(&CreateTopicsRequest { topics: vec![compacted], ..CreateTopicsRequest::default() });
     assert_eq!(code(refused.topics[0].error_code), ErrorCode::InvalidConfig);
 }

@@ -352,7 +352,8 @@ fn copy(from: &Path, to: &Path) {
 fn open(disk: &Arc<dyn Disk>, config: Config, drive: Drive) -> Arc<State> {
     let options = Options { drive, ..config.storage() };
     let mut restored = Restored::new(&config, NOW_MS);
-    let storage = moldau_storage::Storage::open_on(Arc::clone(disk), options, &mut restored).unwrap();
+    let storage =
+        moldau_storage::Storage::open_on(Arc::clone(disk), options, &mut restored).unwrap();
     let state = State::new(config, storage, restored, NOW_MS);
     state.delete_orphaned_logs().unwrap();
     state.end_orphaned_transactions(NOW_MS).unwrap();

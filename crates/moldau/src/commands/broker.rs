@@ -52,10 +52,7 @@ pub(crate) fn run(options: &BrokerOptions, loggers: ProcessLoggers) -> anyhow::R
 }
 
 /// Starts the broker, and says where its data is.
-fn start(
-    options: &BrokerOptions,
-    config: &Config,
-) -> anyhow::Result<(Broker, String)> {
+fn start(options: &BrokerOptions, config: &Config) -> anyhow::Result<(Broker, String)> {
     let Some(path) = &options.cluster else {
         let data_dir = config.data_dir.display().to_string();
         let broker = Broker::start(config.clone());

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::config::{self, Sources, broker, client, proxy, worker};
+use crate::config::{self, Sources, broker, client, cluster, proxy, worker};
 
 /// The key that every proxy configuration has and no broker configuration.
 const PROXY_KEY: &str = "virtual_clusters";
@@ -18,6 +18,9 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     } else if worker::is_likely(&text) {
         config::load(path, &mut sources, worker::settings)?;
         "worker"
+    } else if cluster::is_likely(&text) {
+        cluster::load(path, &mut sources)?;
+        "cluster"
     } else if client::is_likely(&text) {
         config::load(path, &mut sources, client::security)?;
         "client"

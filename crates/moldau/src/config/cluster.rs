@@ -84,7 +84,14 @@ pub(crate) enum AddressingKey {
 /// # Errors
 /// What is wrong and where.
 pub(crate) fn load(path: &Path, sources: &mut Sources) -> anyhow::Result<ClusterSettings> {
-    super::load(path, sources, |file, sources| settings(file, sources, |name| std::env::var(name).ok()))
+    super::load(path, sources, |file, sources| {
+        settings(file, sources, |name| std::env::var(name).ok())
+    })
+}
+
+/// Whether the text is such a file: no other has these keys.
+pub(crate) fn is_likely(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("postgres:") || line.starts_with("bucket:"))
 }
 
 /// Turns the keys into settings. `variable` looks up variables of the environment.
@@ -108,7 +115,8 @@ fn settings(
     }
     file.read_cache_mib.as_ref().map_or(Ok(()), |at| at_least_one(at, "read_cache_mib"))?;
     let (writer, reader) = (WriterOptions::default(), ReaderOptions::default());
-    let mib = |at: &Option<At<usize>>, or| at.as_ref().map_or(or, |at| at.value.saturating_mul(1 << 20));
+    let mib =
+        |at: &Option<At<usize>>, or| at.as_ref().map_or(or, |at| at.value.saturating_mul(1 << 20));
     Ok(ClusterSettings {
         broker_id: file.broker_id.value,
         rack: file.broker_rack.map(|rack| rack.value),
@@ -119,11 +127,17 @@ fn settings(
             object_bytes: mib(&file.object_mib, writer.object_bytes),
             ..writer
         },
-        reader: ReaderOptions { cache_bytes: mib(&file.read_cache_mib, reader.cache_bytes), ..reader },
+        reader: ReaderOptions {
+            cache_bytes: mib(&file.read_cache_mib, reader.cache_bytes),
+            ..reader
+        },
     })
 }
 
-fn postgres(keys: &At<PostgresKeys>, sources: &mut Sources) -> Result<moldau_cluster::Settings, Problem> {
+fn postgres(
+    keys: &At<PostgresKeys>,
+    sources: &mut Sources,
+) -> Result<moldau_cluster::Settings, Problem> {
     let PostgresKeys { url, url_file, connections_max, timeout_ms } = &keys.value;
     let connection = match (url, url_file) {
         (Some(url), None) => url.value.clone(),
@@ -160,7 +174,9 @@ fn bucket(
             Credentials::of_environment(variable).map_err(|error| Problem::at(keys, error))?
         }
     };
-    let text = |at: &Option<At<String>>, or: &str| at.as_ref().map_or(or.to_owned(), |at| at.value.clone());
+    let text = |at: &Option<At<String>>, or: &str| {
+        at.as_ref().map_or(or.to_owned(), |at| at.value.clone())
+    };
     let timeout = timeout(of.timeout_ms.as_ref())?;
     let settings = BucketSettings {
         endpoint: of.endpoint.as_ref().map(|endpoint| endpoint.value.clone()),
@@ -196,7 +212,8 @@ const REGION: &str = "us-east-1";
 mod tests {
     use super::*;
 
-    const LEAST: &str = "broker.id: 3\npostgres: {url: postgresql://db/moldau}\nbucket: {name: a}\n";
+    const LEAST: &str =
+        "broker.id: 3\npostgres: {url: postgresql://db/moldau}\nbucket: {name: a}\n";
 
     fn made(text: &str) -> Result<ClusterSettings, String> {
         let file = super::super::parse::<File>(text);
@@ -207,6 +224,7 @@ mod tests {
 
     #[test]
     fn three_keys_are_enough() {
+        assert!(is_likely(LEAST));
         let settings = made(LEAST).unwrap();
         assert_eq!((settings.broker_id, settings.rack), (3, None));
         assert_eq!(settings.postgres.connection, "postgresql://db/moldau");
