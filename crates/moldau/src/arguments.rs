@@ -120,8 +120,7 @@ pub(crate) struct RepairOptions {
     /// Directory of the journal [default: ./moldau-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Build a sound directory from the rest. The original files move to `damaged-<time>` in the
-    /// data directory.
+    /// Build a sound directory from the rest. The original files go to its `damaged-<time>`.
     #[arg(long)]
     pub(crate) apply: bool,
     /// Name for a topic whose metadata is lost [default: recovered-ID].
@@ -382,8 +381,7 @@ pub(crate) struct PartitionsOptions {
     /// Take seven minutes instead of 45, with fewer points and shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// System to compare with: `kafka` (which `cargo xtask peers` installs), the HOST:PORT of a
-    /// running cluster, or `none`.
+    /// Compare with `kafka` (of `cargo xtask peers`), the HOST:PORT of a cluster, or `none`.
     #[arg(long, value_name = "SYSTEM", value_delimiter = ',', default_value = "kafka")]
     pub(crate) against: Vec<String>,
     /// Parts to run [default: all].
