@@ -27,6 +27,7 @@
 //! - A key is either committed or condemned, whichever comes first. Only objects of dead keys are
 //!   deleted, and no extent names one.
 //! - No clock and no lease decides anything. A broker that was paused is merely late.
+//! - A marker ends the transaction that was decided, and no later one, however late it comes.
 //! - Frames of an epoch are appended only while no later epoch has begun.
 //! - An offset below the high watermark never changes its record.
 
@@ -51,10 +52,10 @@ pub use error::{Error, StoreRefusal};
 pub use frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration};
 pub use memory::{Memory, State};
 pub use postgres::{Postgres, Settings, Telling};
-pub use reader::{Reader, ReaderOptions, Records};
+pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
 pub use sequencer::{
-    Answer, BatchEntry, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, ProducerBatch,
-    Refusal, Retention, Sequencer, Swap, Topic,
+    AbortedTransaction, Answer, BatchEntry, Commit, Extent, Find, Found, LogId, LogProducer,
+    Marker, ObjectKey, Outcome, Part, ProducerBatch, Refusal, Retention, Sequencer, Swap, Topic,
 };
 pub use store::Store;
 pub use wakes::Wakes;

@@ -6,14 +6,15 @@
 mod append;
 mod frames;
 mod state;
+mod transactions;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use uuid::Uuid;
 
 use crate::sequencer::{
-    Answer, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, Retention, Sequencer, Swap,
-    Topic,
+    AbortedTransaction, Answer, Commit, Extent, Find, Found, LogId, LogProducer, ObjectKey,
+    Outcome, Retention, Sequencer, Swap, Topic,
 };
 
 use self::frames::FrameLog;
@@ -47,6 +48,18 @@ impl Sequencer for Memory {
 
     async fn find_time(&self, log: LogId, timestamp: i64) -> Answer<Option<Extent>> {
         Ok(self.with(|state| state.find_time(log, timestamp)))
+    }
+
+    async fn find_latest(&self, log: LogId) -> Answer<Option<Extent>> {
+        Ok(self.with(|state| state.find_latest(log)))
+    }
+
+    async fn aborted(&self, log: LogId, from: i64, to: i64) -> Answer<Vec<AbortedTransaction>> {
+        self.with(|state| state.aborted(log, from, to))
+    }
+
+    async fn producers(&self, log: LogId) -> Answer<Vec<LogProducer>> {
+        self.with(|state| state.producers(log))
     }
 
     async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {

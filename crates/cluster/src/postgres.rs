@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use crate::Error;
 use crate::sequencer::{
-    Answer, Commit, Extent, Find, Found, LogId, ObjectKey, Outcome, Refusal, Retention, Sequencer,
-    Swap, Topic,
+    AbortedTransaction, Answer, Commit, Extent, Find, Found, LogId, LogProducer, ObjectKey,
+    Outcome, Refusal, Retention, Sequencer, Swap, Topic,
 };
 use crate::wakes::Wakes;
 
@@ -89,7 +89,8 @@ impl Sequencer for Postgres {
         let a = BatchArrays::of(&commit.batches);
         let rows = self
             .query(
-                "select * from moldau.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                "select * from moldau.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+                    $13, $14)",
                 &[
                     &commit.key.0,
                     &a.logs.topics,
@@ -103,6 +104,8 @@ impl Sequencer for Postgres {
                     &a.producer_epochs,
                     &a.first_sequences,
                     &a.last_sequences,
+                    &a.parts,
+                    &a.decisions,
                 ],
             )
             .await
@@ -127,6 +130,8 @@ impl Sequencer for Postgres {
                 *slot = Some(Found {
                     start_offset: value(row, 1)?,
                     high_watermark: value(row, 2)?,
+                    last_stable_offset: value(row, 13)?,
+                    has_aborted: value(row, 14)?,
                     leader: value(row, 3)?,
                     leader_epoch: value(row, 4)?,
                     extents: Vec::new(),
@@ -143,6 +148,36 @@ impl Sequencer for Postgres {
     async fn find_time(&self, log: LogId, timestamp: i64) -> Answer<Option<Extent>> {
         let rows = self.query(FIND_TIME, &[&log.topic, &log.partition, &timestamp]).await?;
         rows.first().map(|row| extent(row, 0)).transpose()
+    }
+
+    async fn find_latest(&self, log: LogId) -> Answer<Option<Extent>> {
+        let rows = self.query(FIND_LATEST, &[&log.topic, &log.partition]).await?;
+        rows.first().map(|row| extent(row, 0)).transpose()
+    }
+
+    async fn aborted(&self, log: LogId, from: i64, to: i64) -> Answer<Vec<AbortedTransaction>> {
+        let rows = self.query(ABORTED, &[&log.topic, &log.partition, &from, &to]).await?;
+        let start: i64 = value(rows.first().ok_or(Error::UnknownLog)?, 0)?;
+        if from < start {
+            return Err(Error::OffsetOutOfRange(from));
+        }
+        let mut aborted = Vec::new();
+        for row in &rows {
+            let producer_id: Option<i64> = value(row, 1)?;
+            if let Some(producer_id) = producer_id {
+                let (first_offset, last_offset) = (value(row, 2)?, value(row, 3)?);
+                aborted.push(AbortedTransaction { producer_id, first_offset, last_offset });
+            }
+        }
+        Ok(aborted)
+    }
+
+    async fn producers(&self, log: LogId) -> Answer<Vec<LogProducer>> {
+        let rows = self.query(PRODUCERS, &[&log.topic, &log.partition]).await?;
+        if rows.is_empty() {
+            return Err(Error::UnknownLog);
+        }
+        rows.iter().filter_map(|row| producer(row).transpose()).collect()
     }
 
     async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {
@@ -253,6 +288,7 @@ fn outcome(row: &Row) -> Answer<Outcome> {
         46 => Outcome::Duplicate { base_offset, start_offset },
         3 => Outcome::Refused(Refusal::UnknownTopicOrPartition),
         45 => Outcome::Refused(Refusal::OutOfOrderSequenceNumber),
+        48 => Outcome::Refused(Refusal::InvalidTxnState),
         47 => Outcome::Refused(Refusal::InvalidProducerEpoch),
         74 => Outcome::Refused(Refusal::FencedLeaderEpoch),
         76 => Outcome::Refused(Refusal::UnknownLeaderEpoch),
@@ -273,6 +309,21 @@ fn extent(row: &Row, from: usize) -> Answer<Extent> {
     })
 }
 
+/// None in the row of a log without producers.
+fn producer(row: &Row) -> Answer<Option<LogProducer>> {
+    let id: Option<i64> = value(row, 0)?;
+    let Some(id) = id else { return Ok(None) };
+    let last_sequence: i64 = value(row, 2)?;
+    Ok(Some(LogProducer {
+        id,
+        epoch: value(row, 1)?,
+        last_sequence: i32::try_from(last_sequence)
+            .map_err(|_| Error::Refused(format!("sequence {last_sequence}")))?,
+        last_timestamp: value(row, 3)?,
+        transaction_start: value(row, 4)?,
+    }))
+}
+
 fn ids(keys: &[ObjectKey]) -> Vec<Uuid> {
     keys.iter().map(|key| key.0).collect()
 }
@@ -285,7 +336,12 @@ fn keys_of(rows: &[Row]) -> Answer<Vec<ObjectKey>> {
 const FIND: &str = "
     select w.i, coalesce(l.start_offset, 0), coalesce(l.next_offset, 0), l.leader,
         coalesce(l.leader_epoch, 0), b.base_offset, b.last_offset, b.object, b.position, b.size,
-        b.leader_epoch, b.sorted, b.max_timestamp
+        b.leader_epoch, b.sorted, b.max_timestamp,
+        greatest(coalesce(l.start_offset, 0),
+            coalesce(moldau.first_open(w.topic, w.partition), l.next_offset, 0)),
+        exists (select from moldau.aborted_transactions a
+            where a.topic = w.topic and a.partition = w.partition
+                and a.last_offset >= greatest(w.wanted, l.start_offset))
     from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::bigint[]) with ordinality
         as w (topic, partition, wanted, most, i)
     join moldau.topics t on t.id = w.topic and t.name is not null
@@ -320,3 +376,41 @@ const FIND_TIME: &str = "
     where b.topic = $1 and b.partition = $2 and b.peak_timestamp >= $3 and b.max_timestamp >= $3
         and b.last_offset >= l.start_offset
     order by b.peak_timestamp, b.last_offset limit 1";
+
+/// Rows of batches have no index by their own timestamps, as this is asked rarely.
+const FIND_LATEST: &str = "
+    select b.base_offset, b.last_offset, b.object, b.position, b.size, b.leader_epoch, b.sorted,
+        b.max_timestamp
+    from moldau.batches b
+    join moldau.logs l on l.topic = b.topic and l.partition = b.partition
+    join moldau.topics t on t.id = b.topic and t.name is not null
+    where b.topic = $1 and b.partition = $2 and b.base_offset >= l.start_offset
+    order by b.max_timestamp desc, b.last_offset limit 1";
+
+/// Transactions that end behind the range may have begun in it, up to one that ended when nothing
+/// from before the end of the range was open.
+const ABORTED: &str = "
+    select coalesce(l.start_offset, 0), a.producer_id, a.first_offset, a.last_offset
+    from moldau.topics t
+    left join moldau.logs l on l.topic = t.id and l.partition = $2
+    left join lateral (
+        select c.* from moldau.aborted_transactions c
+        where c.topic = $1 and c.partition = $2 and c.last_offset >= $3 and c.first_offset < $4
+            and c.last_offset <= coalesce((
+                select z.last_offset from moldau.aborted_transactions z
+                where z.topic = $1 and z.partition = $2 and z.last_offset >= $4
+                    and z.first_open >= $4
+                order by z.last_offset limit 1), 9223372036854775807)
+    ) a on true
+    where t.id = $1 and t.name is not null and $2 >= 0 and $2 < t.partitions
+    order by a.first_offset";
+
+const PRODUCERS: &str = "
+    select p.producer_id, p.epoch, coalesce(p.marks[cardinality(p.marks) - 1], -1),
+        p.last_timestamp, o.first_offset
+    from moldau.topics t
+    left join moldau.producers p on p.topic = t.id and p.partition = $2
+    left join moldau.open_transactions o
+        on o.topic = t.id and o.partition = $2 and o.producer_id = p.producer_id
+    where t.id = $1 and t.name is not null and $2 >= 0 and $2 < t.partitions
+    order by p.producer_id";

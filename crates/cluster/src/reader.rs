@@ -1,6 +1,7 @@
 //! Reads: offsets below the high watermark, through a cache of byte ranges.
 
 mod cache;
+mod lookup;
 
 use std::ops::Range;
 use std::pin::pin;
@@ -13,11 +14,15 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
 use crate::object;
-use crate::sequencer::{Answer, Extent, Find, LogId, ObjectKey, Sequencer};
+use crate::sequencer::{
+    AbortedTransaction, Answer, Extent, Find, Found, LogId, ObjectKey, Sequencer,
+};
 use crate::store::Store;
 use crate::wakes::Wakes;
 
 use self::cache::Cache;
+
+pub use self::lookup::{Lookup, TimedRecord};
 
 /// Limits of reads.
 #[derive(Debug, Clone, Copy)]
@@ -54,11 +59,25 @@ pub struct Records {
     pub start_offset: i64,
     /// Offset behind the last record.
     pub high_watermark: i64,
+    /// Offset before which every transaction has ended.
+    pub last_stable_offset: i64,
     /// Leader epoch of the log.
     pub leader_epoch: i32,
     /// Whole batches with their offsets, from the one that holds the wanted offset. Empty at the
-    /// high watermark.
+    /// high watermark, and at the last stable offset if only what is committed is read.
     pub batches: Vec<Bytes>,
+    /// Offset behind the batches, or the wanted one if there are none.
+    pub next_offset: i64,
+    /// The aborted transactions that the batches hold parts of, in order of their first offsets;
+    /// none unless only what is committed is read.
+    pub aborted: Vec<AbortedTransaction>,
+}
+
+/// What of a log a reader is to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    All,
+    Committed,
 }
 
 /// Reads of one broker.
@@ -92,9 +111,32 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
     /// # Errors
     /// [`Error::UnknownLog`], [`Error::OffsetOutOfRange`], [`Error::Damaged`], or a retriable one.
     pub async fn read(&self, log: LogId, offset: i64, bytes_max: usize) -> Answer<Records> {
+        self.read_view(log, offset, bytes_max, View::All).await
+    }
+
+    /// As [`Self::read`], but up to the last stable offset, with the aborted transactions named.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_committed(
+        &self,
+        log: LogId,
+        offset: i64,
+        bytes_max: usize,
+    ) -> Answer<Records> {
+        self.read_view(log, offset, bytes_max, View::Committed).await
+    }
+
+    async fn read_view(
+        &self,
+        log: LogId,
+        offset: i64,
+        bytes_max: usize,
+        view: View,
+    ) -> Answer<Records> {
         let mut missing = None;
         for _ in 0..LOOKUPS_MAX {
-            match self.read_once(log, offset, bytes_max).await {
+            match self.read_once(log, offset, bytes_max, view).await {
                 // The extents were trimmed or swapped after the lookup.
                 Err(Error::ObjectMissing(key)) => missing = Some(key),
                 answer => return answer,
@@ -134,33 +176,58 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
         }
     }
 
-    async fn read_once(&self, log: LogId, offset: i64, bytes_max: usize) -> Answer<Records> {
+    async fn read_once(
+        &self,
+        log: LogId,
+        offset: i64,
+        bytes_max: usize,
+        view: View,
+    ) -> Answer<Records> {
         let find = Find { log, offset, extents_max: EXTENTS_MAX };
-        let found = self.sequencer.find(&[find]).await?.pop().flatten().ok_or(Error::UnknownLog)?;
+        let found = self.find(find).await?;
         if offset < found.start_offset || offset > found.high_watermark {
             return Err(Error::OffsetOutOfRange(offset));
         }
-        let mut batches = Vec::new();
+        let end = match view {
+            View::All => found.high_watermark,
+            View::Committed => found.last_stable_offset,
+        };
+        let mut records = Records {
+            start_offset: found.start_offset,
+            high_watermark: found.high_watermark,
+            last_stable_offset: found.last_stable_offset,
+            leader_epoch: found.leader_epoch,
+            batches: Vec::new(),
+            next_offset: offset,
+            aborted: Vec::new(),
+        };
         let mut room = bytes_max;
-        for extent in &found.extents {
+        let is_wanted = |extent: &&Extent| offset < end && extent.base_offset < end;
+        let extents = found.extents.iter().filter(is_wanted);
+        for extent in extents {
             let size = usize::try_from(extent.size).unwrap_or(usize::MAX);
-            if !batches.is_empty() && size > room {
+            if !records.batches.is_empty() && size > room {
                 break;
             }
             let bytes = self.extent(extent, size).await?;
             room = room.saturating_sub(size);
-            // An extent may begin with batches below the offset, or have none behind it.
-            let wanted = from_offset(&bytes, offset);
+            // An extent may begin with batches below the offset, or have none behind it, and go on
+            // behind the end.
+            let wanted = within(&bytes, offset, end);
             if !wanted.is_empty() {
-                batches.push(wanted);
+                records.batches.push(wanted);
             }
+            records.next_offset = end.min(extent.last_offset + 1).max(offset);
         }
-        Ok(Records {
-            start_offset: found.start_offset,
-            high_watermark: found.high_watermark,
-            leader_epoch: found.leader_epoch,
-            batches,
-        })
+        if view == View::Committed && found.has_aborted && !records.batches.is_empty() {
+            // Of a batch that holds the offset, what is before it is deleted or read already.
+            records.aborted = self.sequencer.aborted(log, offset, records.next_offset).await?;
+        }
+        Ok(records)
+    }
+
+    async fn find(&self, find: Find) -> Answer<Found> {
+        self.sequencer.find(&[find]).await?.pop().flatten().ok_or(Error::UnknownLog)
     }
 
     /// The batches of an extent.
@@ -211,16 +278,19 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
     }
 }
 
-/// The batches from the one that holds the offset on.
-fn from_offset(bytes: &Bytes, offset: i64) -> Bytes {
-    let mut at = 0;
+/// The batches from the one that holds the offset on, as far as they begin before the end.
+fn within(bytes: &Bytes, offset: i64, end: i64) -> Bytes {
+    let (mut from, mut until) = (0, 0);
     for batch in moldau_records::iter_batches(bytes).flatten() {
-        if batch.last_offset() >= offset {
+        if batch.base_offset() >= end {
             break;
         }
-        at += batch.bytes().len();
+        until += batch.bytes().len();
+        if batch.last_offset() < offset {
+            from = until;
+        }
     }
-    bytes.slice(at..)
+    bytes.slice(from..until)
 }
 
 /// A lookup takes about a millisecond.

@@ -52,6 +52,29 @@ pub struct ProducerBatch {
     pub last_sequence: i32,
 }
 
+/// What a batch is to a transaction (KIP-98).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Nothing.
+    #[default]
+    Outside,
+    /// Records of a transaction, which its first batch in the log opens.
+    Inside,
+    /// The control batch that ends it.
+    Marker(Marker),
+}
+
+/// The end of a transaction in a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Marker {
+    /// Whether its records count.
+    pub commits: bool,
+    /// A number that is greater for each transaction of the producer, such as the sequence of the
+    /// frame that decided it. A marker that comes twice, or late, then ends no later transaction. -1
+    /// to end whichever is open.
+    pub decision: i64,
+}
+
 /// One batch of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchEntry {
@@ -67,8 +90,10 @@ pub struct BatchEntry {
     pub offsets_count: i32,
     /// Greatest timestamp in ms, or -1.
     pub max_timestamp: i64,
-    /// None for a producer that is not idempotent.
+    /// None for a producer that is not idempotent. The sequences of a marker mean nothing.
     pub producer: Option<ProducerBatch>,
+    /// What it is to a transaction of the producer.
+    pub part: Part,
 }
 
 /// An object whose batches are appended together.
@@ -110,6 +135,8 @@ pub enum Refusal {
     OutOfOrderSequenceNumber,
     /// `INVALID_PRODUCER_EPOCH`.
     InvalidProducerEpoch,
+    /// `INVALID_TXN_STATE`: the producer has a transaction open.
+    InvalidTxnState,
     /// `FENCED_LEADER_EPOCH`.
     FencedLeaderEpoch,
     /// `UNKNOWN_LEADER_EPOCH`.
@@ -155,6 +182,10 @@ pub struct Found {
     pub start_offset: i64,
     /// Offset behind the last record.
     pub high_watermark: i64,
+    /// Offset before which every transaction has ended.
+    pub last_stable_offset: i64,
+    /// Whether an aborted transaction ends at the wanted offset or behind.
+    pub has_aborted: bool,
     /// Broker that leads the log, if it was moved to one.
     pub leader: Option<i32>,
     /// Leader epoch.
@@ -162,6 +193,32 @@ pub struct Found {
     /// In order of offsets. The first contains the wanted offset, or begins behind it if compaction
     /// removed that. Empty unless `start_offset <= offset < high_watermark`.
     pub extents: Vec<Extent>,
+}
+
+/// A transaction of a log that was aborted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AbortedTransaction {
+    /// Whose batches they are.
+    pub producer_id: i64,
+    /// Offset of the first record.
+    pub first_offset: i64,
+    /// Offset of the marker.
+    pub last_offset: i64,
+}
+
+/// A producer as a log knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogProducer {
+    /// Producer id.
+    pub id: i64,
+    /// Its newest epoch.
+    pub epoch: i16,
+    /// Of its last batch; -1 where its last transaction took it along.
+    pub last_sequence: i32,
+    /// Of its last batch, in ms.
+    pub last_timestamp: i64,
+    /// First offset of its open transaction.
+    pub transaction_start: Option<i64>,
 }
 
 /// What a log keeps. `None` is no limit.
@@ -219,13 +276,35 @@ pub trait Sequencer: Send + Sync + 'static {
         timestamp: i64,
     ) -> impl Future<Output = Answer<Option<Extent>>> + Send;
 
+    /// The first extent with the greatest timestamp, of those without a record below the start
+    /// offset.
+    fn find_latest(&self, log: LogId) -> impl Future<Output = Answer<Option<Extent>>> + Send;
+
+    /// Aborted transactions with any offset of `from..to`, in order of their first offsets.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`]; [`Error::OffsetOutOfRange`] if `from` is below the start offset, as
+    /// what ended below it is forgotten.
+    fn aborted(
+        &self,
+        log: LogId,
+        from: i64,
+        to: i64,
+    ) -> impl Future<Output = Answer<Vec<AbortedTransaction>>> + Send;
+
+    /// The idempotent producers of a log, in order of their ids.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`].
+    fn producers(&self, log: LogId) -> impl Future<Output = Answer<Vec<LogProducer>>> + Send;
+
     /// Moves the start offset up (DeleteRecords; -1 for the high watermark). Returns it.
     ///
     /// # Errors
     /// [`Error::UnknownLog`]; [`Error::OffsetOutOfRange`] beyond the high watermark.
     fn trim(&self, log: LogId, before: i64) -> impl Future<Output = Answer<i64>> + Send;
 
-    /// Moves the start offset up to what is kept. Returns it.
+    /// Moves the start offset up to what is kept, but not above the last stable offset. Returns it.
     ///
     /// # Errors
     /// [`Error::UnknownLog`] for a log of a deleted topic.

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
 use crate::object::ObjectBuilder;
-use crate::sequencer::{Answer, BatchEntry, LogId, Outcome, ProducerBatch, Sequencer};
+use crate::sequencer::{Answer, BatchEntry, LogId, Outcome, Part, ProducerBatch, Sequencer};
 use crate::store::Store;
 use crate::wakes::Wakes;
 
@@ -63,6 +63,8 @@ pub struct AppendBatch {
     pub max_timestamp: i64,
     /// None for a producer that is not idempotent.
     pub producer: Option<ProducerBatch>,
+    /// What it is to a transaction of the producer.
+    pub part: Part,
     /// The batch.
     pub bytes: Bytes,
 }
@@ -212,6 +214,7 @@ impl Open {
                 offsets_count: batch.offsets_count,
                 max_timestamp: batch.max_timestamp,
                 producer: batch.producer,
+                part: batch.part,
             });
             self.builder.push(batch.log, batch.bytes);
         }

@@ -1,6 +1,8 @@
 //! The commit of an object.
 
-use crate::sequencer::{BatchEntry, Commit, Extent, ObjectKey, Outcome, ProducerBatch, Refusal};
+use crate::sequencer::{
+    BatchEntry, Commit, Extent, ObjectKey, Outcome, Part, ProducerBatch, Refusal,
+};
 use crate::{Answer, Error};
 
 use super::state::{Log, Mark, Object, Placed, Producer, State};
@@ -56,7 +58,15 @@ impl Log {
             return Err(Refusal::UnknownLeaderEpoch);
         }
         let Some(sent) = batch.producer else { return Ok(None) };
-        self.producers.get(&sent.id).map_or(Ok(None), |producer| producer.check(sent))
+        if let Some(producer) = self.producers.get(&sent.id)
+            && let Some(base_offset) = producer.check(sent, batch.part)?
+        {
+            return Ok(Some(base_offset));
+        }
+        if batch.part == Part::Outside && self.transactions.open.contains_key(&sent.id) {
+            return Err(Refusal::InvalidTxnState);
+        }
+        Ok(None)
     }
 
     fn append(&mut self, key: ObjectKey, batch: &BatchEntry) -> i64 {
@@ -66,7 +76,8 @@ impl Log {
         self.peak_timestamp = self.peak_timestamp.max(batch.max_timestamp);
         let last_offset = self.next_offset - 1;
         if let Some(sent) = batch.producer {
-            self.producers.entry(sent.id).or_default().record(sent, base_offset);
+            self.producers.entry(sent.id).or_default().record(sent, batch, base_offset);
+            self.transactions.note(batch, base_offset);
         }
         let mut extent = Extent {
             base_offset,
@@ -96,9 +107,18 @@ impl Log {
 }
 
 impl Producer {
-    fn check(&self, sent: ProducerBatch) -> Result<Option<i64>, Refusal> {
+    fn check(&self, sent: ProducerBatch, part: Part) -> Result<Option<i64>, Refusal> {
+        if let (Part::Marker(marker), Some((decision, base_offset))) = (part, self.ended)
+            && (0..=decision).contains(&marker.decision)
+        {
+            // It ended its transaction already; the one that is open is a later one.
+            return Ok(Some(base_offset));
+        }
         if sent.epoch < self.epoch {
             return Err(Refusal::InvalidProducerEpoch);
+        }
+        if matches!(part, Part::Marker(_)) {
+            return Ok(None);
         }
         let next = if sent.epoch > self.epoch {
             0
@@ -115,10 +135,18 @@ impl Producer {
         if sent.first_sequence == next { Ok(None) } else { Err(Refusal::OutOfOrderSequenceNumber) }
     }
 
-    fn record(&mut self, sent: ProducerBatch, base_offset: i64) {
+    fn record(&mut self, sent: ProducerBatch, batch: &BatchEntry, base_offset: i64) {
+        self.last_timestamp = batch.max_timestamp;
         if sent.epoch != self.epoch {
             self.marks.clear();
             self.epoch = sent.epoch;
+        }
+        // The end of a transaction has no sequence.
+        if let Part::Marker(marker) = batch.part {
+            if self.ended.map_or(-1, |(decision, _)| decision) < marker.decision {
+                self.ended = Some((marker.decision, base_offset));
+            }
+            return;
         }
         if self.marks.len() == MARKS_MAX {
             self.marks.remove(0);

@@ -7,6 +7,8 @@ use uuid::Uuid;
 use crate::sequencer::{Extent, Find, Found, LogId, ObjectKey, Outcome, Retention, Swap, Topic};
 use crate::{Answer, Error};
 
+use super::transactions::Transactions;
+
 /// All that the sequencer knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct State {
@@ -29,6 +31,7 @@ pub(super) struct Log {
     /// By last offset.
     pub(super) extents: BTreeMap<i64, Placed>,
     pub(super) producers: BTreeMap<i64, Producer>,
+    pub(super) transactions: Transactions,
 }
 
 /// An extent with the greatest timestamp and the bytes of the log up to it.
@@ -42,6 +45,9 @@ pub(super) struct Placed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Producer {
     pub(super) epoch: i16,
+    pub(super) last_timestamp: i64,
+    /// Decision and offset of its last marker that has a decision.
+    pub(super) ended: Option<(i64, i64)>,
     /// Of this epoch, oldest first.
     pub(super) marks: Vec<Mark>,
 }
@@ -80,6 +86,11 @@ impl State {
         Some(Found {
             start_offset: log.start_offset,
             high_watermark: log.next_offset,
+            last_stable_offset: log.last_stable_offset(),
+            has_aborted: {
+                let from = find.offset.max(log.start_offset);
+                log.transactions.aborted.range(from..).next().is_some()
+            },
             leader: log.leader,
             leader_epoch: log.leader_epoch,
             extents: extents.map(|(_, placed)| placed.extent).collect(),
@@ -92,6 +103,15 @@ impl State {
         let log = self.logs.get(&id).filter(|_| self.exists(id))?;
         let mut extents = log.extents.range(log.start_offset..).map(|(_, placed)| placed.extent);
         extents.find(|extent| extent.max_timestamp >= timestamp)
+    }
+
+    /// As [`crate::Sequencer::find_latest`].
+    #[must_use]
+    pub fn find_latest(&self, id: LogId) -> Option<Extent> {
+        let log = self.logs.get(&id).filter(|_| self.exists(id))?;
+        let extents = log.extents.range(log.start_offset..).map(|(_, placed)| placed.extent);
+        let whole = extents.filter(|extent| extent.base_offset >= log.start_offset);
+        whole.rev().max_by_key(|extent| extent.max_timestamp)
     }
 
     /// As [`crate::Sequencer::trim`].
@@ -120,7 +140,7 @@ impl State {
         };
         let mut kept = log.extents.range(log.start_offset..).map(|(_, placed)| placed);
         let start = kept.find(|placed| stays(placed)).map(|placed| placed.extent.base_offset);
-        let start = start.unwrap_or(log.next_offset);
+        let start = start.unwrap_or(log.next_offset).min(log.last_stable_offset());
         self.trim(id, start)
     }
 
@@ -133,6 +153,7 @@ impl State {
             let room = extents_max.saturating_sub(released.len());
             let gone: Vec<i64> =
                 log.extents.range(..end).map(|(last, _)| *last).take(room).collect();
+            log.transactions.aborted.retain(|last, _| *last >= end);
             for last in gone {
                 released.extend(log.extents.remove(&last).map(|placed| placed.extent.object));
             }
@@ -292,7 +313,7 @@ impl State {
         exists.then(|| self.logs.entry(id).or_insert_with(made))
     }
 
-    fn exists(&self, id: LogId) -> bool {
+    pub(super) fn exists(&self, id: LogId) -> bool {
         let topic = self.topics.get(&id.topic);
         topic.is_some_and(|topic| (0..topic.partitions).contains(&id.partition))
     }

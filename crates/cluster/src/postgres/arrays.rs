@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::sequencer::{BatchEntry, Extent, LogId};
+use crate::sequencer::{BatchEntry, Extent, LogId, Marker, Part};
 
 #[derive(Default)]
 pub(super) struct LogArrays {
@@ -29,6 +29,8 @@ pub(super) struct BatchArrays {
     pub(super) producer_epochs: Vec<i16>,
     pub(super) first_sequences: Vec<i32>,
     pub(super) last_sequences: Vec<i32>,
+    pub(super) parts: Vec<i16>,
+    pub(super) decisions: Vec<i64>,
 }
 
 impl BatchArrays {
@@ -49,7 +51,19 @@ impl BatchArrays {
             last_sequences: producers()
                 .map(|sent| sent.map_or(-1, |sent| sent.last_sequence))
                 .collect(),
+            parts: batches.iter().map(|batch| part(batch.part).0).collect(),
+            decisions: batches.iter().map(|batch| part(batch.part).1).collect(),
         }
+    }
+}
+
+/// The number of the part, and the decision.
+fn part(part: Part) -> (i16, i64) {
+    match part {
+        Part::Outside => (0, -1),
+        Part::Inside => (1, -1),
+        Part::Marker(Marker { commits: false, decision }) => (2, decision),
+        Part::Marker(Marker { commits: true, decision }) => (3, decision),
     }
 }
 

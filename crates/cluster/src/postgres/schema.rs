@@ -5,7 +5,11 @@ use crate::{Answer, Error};
 use super::link::{self, Pool};
 
 /// Statements that lead from each version to the next. What was released is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("0001_logs.sql"), include_str!("0002_frames.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("0001_logs.sql"),
+    include_str!("0002_frames.sql"),
+    include_str!("0003_transactions.sql"),
+];
 
 /// Applies what is missing, each step in a transaction. Two programs do not migrate at a time.
 pub(super) async fn migrate(pool: &Pool) -> Answer<()> {

@@ -1,8 +1,11 @@
 //! Batches of records as producers send them.
 
 use bytes::Bytes;
-use moldau_cluster::{AppendBatch, LogId, ProducerBatch};
-use moldau_records::{BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Producer};
+use moldau_cluster::{AppendBatch, LogId, Part, ProducerBatch};
+use moldau_records::{
+    Attributes, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Marker,
+    MarkerBatch, Producer,
+};
 
 /// A batch of the producer that begins with this sequence; the values are the sequences.
 pub(crate) fn batch(log: LogId, producer: i64, first_sequence: i32, count: i32) -> AppendBatch {
@@ -25,7 +28,34 @@ pub(crate) fn batch(log: LogId, producer: i64, first_sequence: i32, count: i32) 
             first_sequence,
             last_sequence: first_sequence + count - 1,
         }),
+        part: Part::Outside,
         bytes,
+    }
+}
+
+/// A batch of a transaction, as [`batch`].
+pub(crate) fn transactional(log: LogId, producer: i64, first_sequence: i32) -> AppendBatch {
+    let sent = Producer { id: producer, epoch: 0, base_sequence: first_sequence };
+    let options = BatchOptions {
+        attributes: Attributes::default().with_transactional(true),
+        producer: Some(sent),
+        ..BatchOptions::default()
+    };
+    let mut builder = BatchBuilder::new(options);
+    let value = format!("{producer} {first_sequence}");
+    builder.append(1_700_000_000_000, None, Some(value.as_bytes()), []).unwrap();
+    let bytes = builder.finish_bytes(Compression::None, &mut Compressor::default()).unwrap();
+    AppendBatch { part: Part::Inside, bytes, ..batch(log, producer, first_sequence, 1) }
+}
+
+/// The marker that ends a transaction.
+pub(crate) fn marker(log: LogId, producer: i64, marker: Marker, decision: i64) -> AppendBatch {
+    let bytes = MarkerBatch::new(producer, 0, marker, 1_700_000_000_000);
+    let commits = marker == Marker::Commit;
+    AppendBatch {
+        part: Part::Marker(moldau_cluster::Marker { commits, decision }),
+        bytes: bytes.view().bytes().to_vec().into(),
+        ..batch(log, producer, 0, 1)
     }
 }
 

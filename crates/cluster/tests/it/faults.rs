@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_cluster::{
-    Answer, Commit, Error, Extent, Find, Found, LogId, Memory, ObjectKey, Outcome, Retention,
-    Sequencer, Store, Swap, Topic,
+    AbortedTransaction, Answer, Commit, Error, Extent, Find, Found, LogId, LogProducer, Memory,
+    ObjectKey, Outcome, Retention, Sequencer, Store, Swap, Topic,
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
@@ -201,6 +201,18 @@ impl Sequencer for FaultySequencer {
 
     async fn find_time(&self, log: LogId, timestamp: i64) -> Answer<Option<Extent>> {
         self.run(move |memory| async move { memory.find_time(log, timestamp).await }).await
+    }
+
+    async fn find_latest(&self, log: LogId) -> Answer<Option<Extent>> {
+        self.run(move |memory| async move { memory.find_latest(log).await }).await
+    }
+
+    async fn aborted(&self, log: LogId, from: i64, to: i64) -> Answer<Vec<AbortedTransaction>> {
+        self.run(move |memory| async move { memory.aborted(log, from, to).await }).await
+    }
+
+    async fn producers(&self, log: LogId) -> Answer<Vec<LogProducer>> {
+        self.run(move |memory| async move { memory.producers(log).await }).await
     }
 
     async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {

@@ -14,5 +14,6 @@ mod s3_server;
 mod same_answers;
 mod simulation;
 mod sorting;
+mod transactions;
 mod waking;
 mod whole;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use moldau_cluster::{
-    BatchEntry, Commit, Error, Extent, Find, LogId, ObjectKey, Outcome, ProducerBatch, State, Swap,
-    Topic,
+    BatchEntry, Commit, Error, Extent, Find, LogId, ObjectKey, Outcome, Part, ProducerBatch, State,
+    Swap, Topic,
 };
 use stateright::{Checker, Model, Property};
 use uuid::Uuid;
@@ -284,6 +284,7 @@ impl Cluster {
             offsets_count: 1,
             max_timestamp: 0,
             producer: Some(producer),
+            part: Part::Outside,
         };
         Commit { key: key(object), batches: vec![batch] }
     }

@@ -1,7 +1,7 @@
 //! The rules of a sequencer, one by one, against PostgreSQL and the one in memory.
 
 use moldau_cluster::{
-    BatchEntry, Commit, Error, Find, Found, LogId, Memory, ObjectKey, Outcome, Postgres,
+    BatchEntry, Commit, Error, Find, Found, LogId, Memory, ObjectKey, Outcome, Part, Postgres,
     ProducerBatch, Refusal, Retention, Sequencer, Swap, Topic,
 };
 use uuid::Uuid;
@@ -241,7 +241,7 @@ async fn a_database_without_the_schema_is_refused() {
     settings.connection = settings.connection.split(" dbname").next().unwrap().to_owned();
     settings.connection += " dbname=postgres";
     let error = Postgres::connect(&settings).await.err();
-    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 2 }));
+    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 3 }));
 }
 
 #[tokio::test]
@@ -284,7 +284,8 @@ fn object<const N: usize>(batches: [BatchEntry; N]) -> Commit {
 
 fn batch(log: LogId, position: i64, offsets_count: i32) -> BatchEntry {
     let (leader_epoch, size, max_timestamp, producer) = (-1, 100, 0, None);
-    BatchEntry { log, leader_epoch, position, size, offsets_count, max_timestamp, producer }
+    let part = Part::Outside;
+    BatchEntry { log, leader_epoch, position, size, offsets_count, max_timestamp, producer, part }
 }
 
 fn appended(base_offset: i64) -> Outcome {

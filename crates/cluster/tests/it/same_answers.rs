@@ -1,8 +1,8 @@
 //! PostgreSQL and the sequencer in memory give the same answers to any requests.
 
 use moldau_cluster::{
-    BatchEntry, Commit, Find, LogId, Memory, ObjectKey, Postgres, ProducerBatch, Retention,
-    Sequencer, Swap, Topic,
+    BatchEntry, Commit, Find, LogId, Marker, Memory, ObjectKey, Part, Postgres, ProducerBatch,
+    Retention, Sequencer, Swap, Topic,
 };
 use uuid::Uuid;
 
@@ -34,6 +34,9 @@ enum Request {
     Commit(Commit),
     Find(Vec<Find>),
     FindTime(LogId, i64),
+    FindLatest(LogId),
+    Aborted(LogId, i64, i64),
+    Producers(LogId),
     Trim(LogId, i64),
     Retain(LogId, Retention),
     Sweep,
@@ -52,6 +55,11 @@ async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
         Request::Commit(commit) => format!("{:?}", sequencer.commit(commit).await),
         Request::Find(wanted) => format!("{:?}", sequencer.find(wanted).await),
         Request::FindTime(log, time) => format!("{:?}", sequencer.find_time(*log, *time).await),
+        Request::FindLatest(log) => format!("{:?}", sequencer.find_latest(*log).await),
+        Request::Aborted(log, from, to) => {
+            format!("{:?}", sequencer.aborted(*log, *from, *to).await)
+        }
+        Request::Producers(log) => format!("{:?}", sequencer.producers(*log).await),
         Request::Trim(log, before) => format!("{:?}", sequencer.trim(*log, *before).await),
         Request::Retain(log, keep) => format!("{:?}", sequencer.retain(*log, *keep).await),
         Request::Sweep => {
@@ -81,7 +89,10 @@ impl Life {
             0..45 => Request::Commit(self.commit()),
             45..50 => Request::Unsorted(self.random.i64(0..40)),
             50..60 => Request::Find((0..3).map(|_| self.find()).collect()),
-            60..65 => Request::FindTime(self.log(), self.random.i64(0..60)),
+            60..62 => Request::FindTime(self.log(), self.random.i64(0..60)),
+            62 => Request::FindLatest(self.log()),
+            63 => Request::Producers(self.log()),
+            64 => Request::Aborted(self.log(), self.random.i64(-1..40), self.random.i64(0..60)),
             65..70 => Request::Trim(self.log(), self.random.i64(-1..40)),
             70..74 => {
                 let before_timestamp = self.random.bool().then(|| self.random.i64(0..60));
@@ -141,6 +152,18 @@ impl Life {
                 first_sequence,
                 last_sequence: first_sequence + offsets_count - 1,
             }),
+            part: self.part(),
+        }
+    }
+
+    fn part(&mut self) -> Part {
+        match self.random.u32(..10) {
+            0..3 => Part::Outside,
+            3..6 => Part::Inside,
+            _ => {
+                let (commits, decision) = (self.random.bool(), self.random.i64(-1..60));
+                Part::Marker(Marker { commits, decision })
+            }
         }
     }
 
@@ -184,4 +207,4 @@ impl Life {
 
 const TOPICS: u32 = 3;
 const LIVES: u64 = 8;
-const REQUESTS: u32 = 250;
+const REQUESTS: u32 = 300;
