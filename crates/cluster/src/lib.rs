@@ -51,7 +51,7 @@ pub use bucket::{Addressing, Bucket, BucketSettings, Credentials};
 pub use error::{Error, StoreRefusal};
 pub use frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration};
 pub use memory::{Memory, State};
-pub use postgres::{Postgres, Settings, Telling};
+pub use postgres::{Postgres, Settings, Status, Table, Telling};
 pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
 pub use sequencer::{
     AbortedTransaction, Answer, BatchEntry, Commit, Extent, Find, Found, LogId, LogProducer,

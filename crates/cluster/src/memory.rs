@@ -62,6 +62,10 @@ impl Sequencer for Memory {
         self.with(|state| state.producers(log))
     }
 
+    async fn sizes(&self, logs: &[LogId]) -> Answer<Vec<Option<i64>>> {
+        Ok(self.with(|state| logs.iter().map(|log| state.size(*log)).collect()))
+    }
+
     async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {
         self.with(|state| state.trim(log, before))
     }
@@ -97,6 +101,10 @@ impl Sequencer for Memory {
 
     async fn create_topic(&self, topic: &Topic) -> Answer<()> {
         self.with(|state| state.create_topic(topic))
+    }
+
+    async fn grow_topic(&self, id: Uuid, partitions: i32) -> Answer<i32> {
+        self.with(|state| state.grow_topic(id, partitions))
     }
 
     async fn delete_topic(&self, id: Uuid) -> Answer<()> {

@@ -6,6 +6,7 @@ mod frames;
 mod link;
 mod schema;
 mod session;
+mod status;
 mod telling;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::wakes::Wakes;
 use self::arrays::{BatchArrays, ExtentArrays, LogArrays};
 use self::link::Pool;
 
+pub use self::status::{Status, Table};
 pub use self::telling::Telling;
 
 /// Where the database is.
@@ -180,6 +182,15 @@ impl Sequencer for Postgres {
         rows.iter().filter_map(|row| producer(row).transpose()).collect()
     }
 
+    async fn sizes(&self, logs: &[LogId]) -> Answer<Vec<Option<i64>>> {
+        let arrays = LogArrays::of(logs.iter().copied());
+        let rows = self.query(SIZES, &[&arrays.topics, &arrays.partitions]).await?;
+        if rows.len() != logs.len() {
+            return Err(Error::Refused("rows that were not asked".into()));
+        }
+        rows.iter().map(|row| value(row, 0)).collect()
+    }
+
     async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {
         let text = "select moldau.trim($1, $2, $3)";
         self.one(text, &[&log.topic, &log.partition, &before])
@@ -253,6 +264,10 @@ impl Sequencer for Postgres {
             .await
             .map(drop)
             .map_err(|error| error.of_topic(&topic.name))
+    }
+
+    async fn grow_topic(&self, id: Uuid, partitions: i32) -> Answer<i32> {
+        self.one("select moldau.grow_topic($1, $2)", &[&id, &partitions]).await
     }
 
     async fn delete_topic(&self, id: Uuid) -> Answer<()> {
@@ -414,3 +429,15 @@ const PRODUCERS: &str = "
         on o.topic = t.id and o.partition = $2 and o.producer_id = p.producer_id
     where t.id = $1 and t.name is not null and $2 >= 0 and $2 < t.partitions
     order by p.producer_id";
+
+/// Rows of batches know the bytes of the log up to them.
+const SIZES: &str = "
+    select case when t.id is null then null else coalesce(l.end_bytes - (
+        select b.end_bytes - b.size from moldau.batches b
+        where b.topic = l.topic and b.partition = l.partition and b.last_offset >= l.start_offset
+        order by b.last_offset limit 1), 0) end
+    from unnest($1::uuid[], $2::integer[]) with ordinality as w (topic, partition, i)
+    left join moldau.topics t on t.id = w.topic and t.name is not null
+        and w.partition >= 0 and w.partition < t.partitions
+    left join moldau.logs l on l.topic = w.topic and l.partition = w.partition
+    order by w.i";

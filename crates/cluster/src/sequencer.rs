@@ -298,6 +298,10 @@ pub trait Sequencer: Send + Sync + 'static {
     /// [`Error::UnknownLog`].
     fn producers(&self, log: LogId) -> impl Future<Output = Answer<Vec<LogProducer>>> + Send;
 
+    /// Bytes of the batches from the extent with the start offset on, as they were sent; `None` for a
+    /// log that does not exist.
+    fn sizes(&self, logs: &[LogId]) -> impl Future<Output = Answer<Vec<Option<i64>>>> + Send;
+
     /// Moves the start offset up (DeleteRecords; -1 for the high watermark). Returns it.
     ///
     /// # Errors
@@ -337,11 +341,17 @@ pub trait Sequencer: Send + Sync + 'static {
     /// Notes that the objects of dead keys are deleted.
     fn forget(&self, keys: &[ObjectKey]) -> impl Future<Output = Answer<()>> + Send;
 
-    /// Makes a topic.
+    /// Makes a topic. Asked again for the same topic, it does nothing.
     ///
     /// # Errors
     /// [`Error::TopicExists`].
     fn create_topic(&self, topic: &Topic) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Gives a topic at least this many partitions. Returns how many it has.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`].
+    fn grow_topic(&self, id: Uuid, partitions: i32) -> impl Future<Output = Answer<i32>> + Send;
 
     /// Deletes a topic; its records cannot be read from then on.
     ///

@@ -114,6 +114,16 @@ impl State {
         whole.rev().max_by_key(|extent| extent.max_timestamp)
     }
 
+    /// As [`crate::Sequencer::sizes`], for one log.
+    #[must_use]
+    pub fn size(&self, id: LogId) -> Option<i64> {
+        let of_log = |log: &Log| {
+            let (_, first) = log.extents.range(log.start_offset..).next()?;
+            Some(log.end_bytes - first.end_bytes + i64::from(first.extent.size))
+        };
+        self.exists(id).then(|| self.logs.get(&id).and_then(of_log).unwrap_or(0))
+    }
+
     /// As [`crate::Sequencer::trim`].
     ///
     /// # Errors
@@ -269,11 +279,26 @@ impl State {
     /// # Errors
     /// [`Error::TopicExists`].
     pub fn create_topic(&mut self, topic: &Topic) -> Answer<()> {
-        if self.topics.values().any(|other| other.name == topic.name) {
+        let exists = self.topics.get(&topic.id).is_some_and(|other| other.name == topic.name);
+        if exists {
+            return Ok(());
+        }
+        let is_taken = self.topics.values().any(|other| other.name == topic.name);
+        if is_taken || self.topics.contains_key(&topic.id) || self.deleted.contains(&topic.id) {
             return Err(Error::TopicExists(topic.name.clone()));
         }
         self.topics.insert(topic.id, topic.clone());
         Ok(())
+    }
+
+    /// As [`crate::Sequencer::grow_topic`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownLog`].
+    pub fn grow_topic(&mut self, id: Uuid, partitions: i32) -> Answer<i32> {
+        let topic = self.topics.get_mut(&id).ok_or(Error::UnknownLog)?;
+        topic.partitions = topic.partitions.max(partitions);
+        Ok(topic.partitions)
     }
 
     /// As [`crate::Sequencer::delete_topic`].

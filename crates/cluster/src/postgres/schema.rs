@@ -9,6 +9,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0001_logs.sql"),
     include_str!("0002_frames.sql"),
     include_str!("0003_transactions.sql"),
+    include_str!("0004_topics.sql"),
 ];
 
 /// Applies what is missing, each step in a transaction. Two programs do not migrate at a time.

@@ -215,6 +215,11 @@ impl Sequencer for FaultySequencer {
         self.run(move |memory| async move { memory.producers(log).await }).await
     }
 
+    async fn sizes(&self, logs: &[LogId]) -> Answer<Vec<Option<i64>>> {
+        let logs = logs.to_vec();
+        self.run(|memory| async move { memory.sizes(&logs).await }).await
+    }
+
     async fn trim(&self, log: LogId, before: i64) -> Answer<i64> {
         self.run(move |memory| async move { memory.trim(log, before).await }).await
     }
@@ -253,6 +258,10 @@ impl Sequencer for FaultySequencer {
     async fn create_topic(&self, topic: &Topic) -> Answer<()> {
         let topic = topic.clone();
         self.run(|memory| async move { memory.create_topic(&topic).await }).await
+    }
+
+    async fn grow_topic(&self, id: Uuid, partitions: i32) -> Answer<i32> {
+        self.run(move |memory| async move { memory.grow_topic(id, partitions).await }).await
     }
 
     async fn delete_topic(&self, id: Uuid) -> Answer<()> {

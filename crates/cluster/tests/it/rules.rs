@@ -1,8 +1,8 @@
 //! The rules of a sequencer, one by one, against PostgreSQL and the one in memory.
 
 use moldau_cluster::{
-    BatchEntry, Commit, Error, Find, Found, LogId, Memory, ObjectKey, Outcome, Part, Postgres,
-    ProducerBatch, Refusal, Retention, Sequencer, Swap, Topic,
+    BatchEntry, Commit, Error, Find, Found, Frames, LogId, Memory, ObjectKey, Outcome, Part,
+    Postgres, ProducerBatch, Refusal, Retention, Sequencer, Swap, Topic,
 };
 use uuid::Uuid;
 
@@ -211,6 +211,8 @@ async fn deleted(sequencer: impl Sequencer) {
     sequencer.commit(&object).await.unwrap();
     let again = Topic { id: Uuid::new_v4(), name: "topic".into(), partitions: 1 };
     assert_eq!(sequencer.create_topic(&again).await, Err(Error::TopicExists("topic".into())));
+    let same = Topic { id: log.topic, name: "topic".into(), partitions: 2 };
+    sequencer.create_topic(&same).await.unwrap();
     sequencer.delete_topic(log.topic).await.unwrap();
     assert_eq!(sequencer.delete_topic(log.topic).await, Err(Error::UnknownLog));
     sequencer.create_topic(&again).await.unwrap();
@@ -219,6 +221,42 @@ async fn deleted(sequencer: impl Sequencer) {
     assert_eq!(sequencer.find(&[find]).await.unwrap(), [None]);
     while sequencer.sweep(1).await.unwrap() {}
     assert_eq!(sequencer.dead(9).await.unwrap(), [object.key]);
+}
+
+both!(a_grown_topic_has_more_logs, grown);
+async fn grown(sequencer: impl Sequencer) {
+    let log = topic(&sequencer, 1).await;
+    let last = LogId { partition: 2, ..log };
+    assert_eq!(sequencer.sizes(&[log, last]).await.unwrap(), [Some(0), None]);
+    assert_eq!(sequencer.grow_topic(log.topic, 3).await.unwrap(), 3);
+    assert_eq!(sequencer.grow_topic(log.topic, 2).await.unwrap(), 3);
+    assert_eq!(sequencer.grow_topic(Uuid::new_v4(), 2).await, Err(Error::UnknownLog));
+    let outcomes = sequencer.commit(&object([batch(last, 0, 5), batch(last, 200, 5)])).await;
+    assert_eq!(outcomes.unwrap(), [appended(0), appended(5)]);
+    assert_eq!(sequencer.sizes(&[last, log]).await.unwrap(), [Some(200), Some(0)]);
+    sequencer.trim(last, 5).await.unwrap();
+    assert_eq!(sequencer.sizes(&[last]).await.unwrap(), [Some(100)]);
+}
+
+#[tokio::test]
+async fn the_status_of_a_cluster_counts_what_is_to_be_removed() {
+    let server = postgres_server::shared();
+    let sequencer = Postgres::connect(&server.database().await).await.unwrap();
+    let log = topic(&sequencer, 1).await;
+    sequencer.commit(&object([batch(log, 0, 5)])).await.unwrap();
+    sequencer.trim(log, 5).await.unwrap();
+    let owned = sequencer.claim(3, "host:1").await.unwrap().unwrap();
+    sequencer.append(owned.epoch, 0, vec![vec![1].into()]).await.unwrap();
+    let status = sequencer.status().await.unwrap();
+    assert_eq!(status.cluster_id, sequencer.cluster_id().await.unwrap());
+    assert_eq!((status.frames, status.topics, status.logs_unswept), (1, 1, 1));
+    assert_eq!(status.owner.map(|owner| owner.broker), Some(3));
+    assert!(status.tables.iter().any(|table| table.name == "batches" && table.bytes > 0));
+    while sequencer.sweep(10).await.unwrap() {}
+    sequencer.delete_topic(log.topic).await.unwrap();
+    let status = sequencer.status().await.unwrap();
+    assert_eq!((status.topics, status.topics_deleted), (0, 1));
+    assert_eq!((status.logs_unswept, status.objects_dead), (0, 1));
 }
 
 #[tokio::test]
@@ -241,7 +279,7 @@ async fn a_database_without_the_schema_is_refused() {
     settings.connection = settings.connection.split(" dbname").next().unwrap().to_owned();
     settings.connection += " dbname=postgres";
     let error = Postgres::connect(&settings).await.err();
-    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 3 }));
+    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 4 }));
 }
 
 #[tokio::test]

@@ -37,6 +37,7 @@ enum Request {
     FindLatest(LogId),
     Aborted(LogId, i64, i64),
     Producers(LogId),
+    Sizes(Vec<LogId>),
     Trim(LogId, i64),
     Retain(LogId, Retention),
     Sweep,
@@ -45,6 +46,7 @@ enum Request {
     Condemn(Vec<ObjectKey>),
     Forget(Vec<ObjectKey>),
     CreateTopic(Topic),
+    GrowTopic(Uuid, i32),
     DeleteTopic(Uuid),
     MoveLogs(Vec<LogId>, i32),
 }
@@ -59,6 +61,7 @@ async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
         Request::Aborted(log, from, to) => {
             format!("{:?}", sequencer.aborted(*log, *from, *to).await)
         }
+        Request::Sizes(logs) => format!("{:?}", sequencer.sizes(logs).await),
         Request::Producers(log) => format!("{:?}", sequencer.producers(*log).await),
         Request::Trim(log, before) => format!("{:?}", sequencer.trim(*log, *before).await),
         Request::Retain(log, keep) => format!("{:?}", sequencer.retain(*log, *keep).await),
@@ -71,6 +74,7 @@ async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
         Request::Condemn(keys) => format!("{:?}", sequencer.condemn(keys).await),
         Request::Forget(keys) => format!("{:?}", sequencer.forget(keys).await),
         Request::CreateTopic(topic) => format!("{:?}", sequencer.create_topic(topic).await),
+        Request::GrowTopic(id, to) => format!("{:?}", sequencer.grow_topic(*id, *to).await),
         Request::DeleteTopic(id) => format!("{:?}", sequencer.delete_topic(*id).await),
         Request::MoveLogs(logs, to) => format!("{:?}", sequencer.move_logs(logs, *to).await),
     }
@@ -89,7 +93,8 @@ impl Life {
             0..45 => Request::Commit(self.commit()),
             45..50 => Request::Unsorted(self.random.i64(0..40)),
             50..60 => Request::Find((0..3).map(|_| self.find()).collect()),
-            60..62 => Request::FindTime(self.log(), self.random.i64(0..60)),
+            60 => Request::FindTime(self.log(), self.random.i64(0..60)),
+            61 => Request::Sizes(vec![self.log(), self.log()]),
             62 => Request::FindLatest(self.log()),
             63 => Request::Producers(self.log()),
             64 => Request::Aborted(self.log(), self.random.i64(-1..40), self.random.i64(0..60)),
@@ -103,13 +108,18 @@ impl Life {
             80..87 => Request::Swap(self.swap(memory).await),
             87..90 => Request::Condemn(vec![self.key(), self.key(), ObjectKey(self.id())]),
             90..93 => Request::Forget(vec![self.key()]),
-            93..96 => self.topic(),
+            93..95 => self.topic(),
+            95 => Request::GrowTopic(self.log().topic, self.random.i32(1..5)),
             96 => Request::DeleteTopic(self.log().topic),
             _ => Request::MoveLogs(vec![self.log(), self.log()], self.random.i32(0..3)),
         }
     }
 
     fn topic(&mut self) -> Request {
+        if !self.topics.is_empty() && self.random.u32(..4) == 0 {
+            let (id, name) = (self.log().topic, format!("topic {}", self.random.u32(..TOPICS)));
+            return Request::CreateTopic(Topic { id, name, partitions: 1 });
+        }
         let (id, name) = (self.id(), format!("topic {}", self.random.u32(..TOPICS)));
         self.topics.push(id);
         Request::CreateTopic(Topic { id, name, partitions: self.random.i32(1..4) })
