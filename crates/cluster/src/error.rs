@@ -15,6 +15,9 @@ pub enum Error {
     /// The object was collected as garbage before this commit: nothing of it was appended.
     #[error("object {0} was collected before its commit")]
     ObjectDead(ObjectKey),
+    /// The key is too old to be committed. An earlier request of it may have appended the batches.
+    #[error("the key of object {0} has expired")]
+    KeyExpired(ObjectKey),
     /// The store has no such object, or no longer: look up the offset again.
     #[error("the store has no object {0}")]
     ObjectMissing(ObjectKey),

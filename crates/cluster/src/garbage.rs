@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::sequencer::{Answer, ObjectKey, Sequencer};
 use crate::store::Store;
 
-/// Removes trimmed extents, and deletes the objects that are dead. Returns the number of objects.
+/// Removes trimmed extents, and deletes the objects that are dead, and keys that have expired.
+/// Returns the number of objects.
 ///
 /// # Errors
 /// Retriable ones; what was done stays done.
@@ -19,12 +20,15 @@ pub async fn collect(sequencer: &impl Sequencer, store: &impl Store) -> Answer<u
     loop {
         let dead = sequencer.dead(OBJECTS_AT_A_TIME).await?;
         if dead.is_empty() {
-            return Ok(deleted);
+            break;
         }
         store.delete(&dead).await?;
         sequencer.forget(&dead).await?;
         deleted += dead.len();
     }
+    sequencer.begin_generation(GENERATION_AGE).await?;
+    while sequencer.remove_keys(KEYS_AT_A_TIME).await? {}
+    Ok(deleted)
 }
 
 /// Deletes objects behind `after` that no commit has used, or that are back after their deletion.
@@ -47,6 +51,9 @@ pub async fn collect_orphans(
 
 /// A transaction of some ms.
 const EXTENTS_AT_A_TIME: i32 = 1_000;
+const KEYS_AT_A_TIME: i32 = 10_000;
+/// Longer than any commit is asked for. Keys stay for up to three times this.
+const GENERATION_AGE: Duration = Duration::from_secs(3_600);
 /// As many as an S3 request can delete.
 const OBJECTS_AT_A_TIME: i64 = 1_000;
 const ORPHANS_AT_A_TIME: usize = 1_000;

@@ -5,10 +5,12 @@
 
 mod append;
 mod frames;
+mod keys;
 mod state;
 mod transactions;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -97,6 +99,22 @@ impl Sequencer for Memory {
     async fn forget(&self, keys: &[ObjectKey]) -> Answer<()> {
         self.with(|state| state.forget(keys));
         Ok(())
+    }
+
+    async fn generation(&self) -> Answer<u32> {
+        Ok(self.with(|state| state.generation()))
+    }
+
+    /// There is no clock here, so a generation is never older than 0.
+    async fn begin_generation(&self, age: Duration) -> Answer<()> {
+        if age.is_zero() {
+            self.with(State::begin_generation);
+        }
+        Ok(())
+    }
+
+    async fn remove_keys(&self, keys_max: i32) -> Answer<bool> {
+        Ok(self.with(|state| state.remove_keys(usize::try_from(keys_max).unwrap_or_default())))
     }
 
     async fn create_topic(&self, topic: &Topic) -> Answer<()> {

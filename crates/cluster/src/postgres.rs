@@ -9,9 +9,10 @@ mod session;
 mod status;
 mod telling;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -44,6 +45,8 @@ pub struct Settings {
 #[derive(Clone)]
 pub struct Postgres {
     pool: Arc<Pool>,
+    /// Guards the generation of keys, and when it was asked for.
+    generation: Arc<Mutex<Option<(u32, Instant)>>>,
 }
 
 impl Postgres {
@@ -62,7 +65,7 @@ impl Postgres {
     pub async fn connect(settings: &Settings) -> Answer<Self> {
         let pool = Pool::new(settings)?;
         schema::check(&pool).await?;
-        Ok(Self { pool: Arc::new(pool) })
+        Ok(Self { pool: Arc::new(pool), generation: Arc::default() })
     }
 
     /// Tells other brokers what this one announces, and wakes its reads for what they tell, over
@@ -254,8 +257,30 @@ impl Sequencer for Postgres {
     }
 
     async fn forget(&self, keys: &[ObjectKey]) -> Answer<()> {
-        let text = "update moldau.objects set deleted = true where key = any ($1) and live = 0";
-        self.query(text, &[&ids(keys)]).await.map(drop)
+        self.query("select moldau.forget_keys($1)", &[&ids(keys)]).await.map(drop)
+    }
+
+    async fn generation(&self) -> Answer<u32> {
+        let known = *self.generation.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((generation, asked)) = known
+            && asked.elapsed() < GENERATION_AGE_MAX
+        {
+            return Ok(generation);
+        }
+        let current: i64 = self.one("select current from moldau.generations", &[]).await?;
+        let generation = u32::try_from(current).unwrap_or(u32::MAX);
+        *self.generation.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((generation, Instant::now()));
+        Ok(generation)
+    }
+
+    async fn begin_generation(&self, age: Duration) -> Answer<()> {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        self.query("select moldau.begin_generation($1)", &[&age]).await.map(drop)
+    }
+
+    async fn remove_keys(&self, keys_max: i32) -> Answer<bool> {
+        self.one("select moldau.remove_keys($1)", &[&keys_max]).await
     }
 
     async fn create_topic(&self, topic: &Topic) -> Answer<()> {
@@ -347,6 +372,8 @@ fn keys_of(rows: &[Row]) -> Answer<Vec<ObjectKey>> {
     rows.iter().map(|row| value(row, 0).map(ObjectKey)).collect()
 }
 
+/// A fraction of the time that a generation lasts.
+const GENERATION_AGE_MAX: Duration = Duration::from_secs(60);
 /// One statement, so one snapshot: the high watermark and the extents belong together.
 const FIND: &str = "
     select w.i, coalesce(l.start_offset, 0), coalesce(l.next_offset, 0), l.leader,

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -17,10 +18,25 @@ use crate::Error;
 pub struct ObjectKey(pub Uuid);
 
 impl ObjectKey {
-    /// A key that nobody else has.
+    /// A key that nobody else has, and that does not expire.
     #[must_use]
     pub fn fresh() -> Self {
-        Self(Uuid::new_v4())
+        Self::of_generation(u32::MAX)
+    }
+
+    /// A key that nobody else has; see [`Sequencer::generation`].
+    #[must_use]
+    pub fn of_generation(generation: u32) -> Self {
+        let mut bytes = Uuid::new_v4().into_bytes();
+        bytes[12..].copy_from_slice(&generation.to_be_bytes());
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// The generation that the key was made in.
+    #[must_use]
+    pub fn generation(self) -> u32 {
+        let [.., a, b, c, d] = self.0.into_bytes();
+        u32::from_be_bytes([a, b, c, d])
     }
 }
 
@@ -263,7 +279,7 @@ pub trait Sequencer: Send + Sync + 'static {
     /// key, it answers as the first time.
     ///
     /// # Errors
-    /// [`Error::ObjectDead`]: the collector was first.
+    /// [`Error::ObjectDead`]: the collector was first. [`Error::KeyExpired`].
     fn commit(&self, commit: &Commit) -> impl Future<Output = Answer<Vec<Outcome>>> + Send;
 
     /// Looks up offsets; `None` for a log that does not exist.
@@ -328,8 +344,18 @@ pub trait Sequencer: Send + Sync + 'static {
     /// Replaces extents. Asked again with the same key, it does nothing.
     ///
     /// # Errors
-    /// [`Error::SourcesChanged`]; [`Error::ObjectDead`].
+    /// [`Error::SourcesChanged`]; [`Error::ObjectDead`]; [`Error::KeyExpired`].
     fn swap(&self, swap: &Swap) -> impl Future<Output = Answer<()>> + Send;
+
+    /// The generation of keys that are made. A key expires once the second generation behind its own
+    /// begins: it cannot be committed for the first time then.
+    fn generation(&self) -> impl Future<Output = Answer<u32>> + Send;
+
+    /// Begins a generation if the last one is at least this old.
+    fn begin_generation(&self, age: Duration) -> impl Future<Output = Answer<()>> + Send;
+
+    /// Removes up to `keys_max` expired keys whose objects are deleted; whether there was any work.
+    fn remove_keys(&self, keys_max: i32) -> impl Future<Output = Answer<bool>> + Send;
 
     /// Makes those keys dead that no commit has used. Returns the given keys that are dead, in
     /// order: their objects may be deleted.

@@ -90,7 +90,7 @@ pub async fn sort(
     let sources = pieces.iter().map(|(log, extent, _)| (*log, *extent)).collect();
     let (object, targets) = join(pieces, options.extent_bytes);
     let deadline = Instant::now() + options.timeout;
-    let key = upload(store, object, deadline).await?;
+    let key = upload(sequencer, store, object, deadline).await?;
     let swap = Swap { key, sources, targets };
     let deadline = deadline.max(Instant::now() + options.timeout / 4);
     match insist(deadline, || sequencer.swap(&swap)).await {
@@ -98,7 +98,7 @@ pub async fn sort(
             let (sources, targets) = (swap.sources.len(), swap.targets.len());
             Ok(Sorted::Swapped { sources, targets, damaged })
         }
-        Err(Error::SourcesChanged | Error::ObjectDead(_)) => {
+        Err(Error::SourcesChanged | Error::ObjectDead(_) | Error::KeyExpired(_)) => {
             // Garbage at once, without a list of the store. Sources never come back, so a swap that
             // is still under way cannot succeed either.
             sequencer.condemn(&[key]).await?;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::Error;
 use crate::retry::insist;
-use crate::sequencer::{Answer, ObjectKey};
+use crate::sequencer::{Answer, ObjectKey, Sequencer};
 
 /// Holds objects, each written once. Any request fails with
 /// [`Error::StoreAway`] if there is no answer; it may take effect at any
@@ -41,11 +41,13 @@ pub trait Store: Send + Sync + 'static {
 
 /// Puts an object under a fresh key, which it returns.
 pub(crate) async fn upload(
+    sequencer: &impl Sequencer,
     store: &impl Store,
     object: Bytes,
     deadline: Instant,
 ) -> Answer<ObjectKey> {
-    let key = ObjectKey::fresh();
+    let generation = insist(deadline, || sequencer.generation()).await?;
+    let key = ObjectKey::of_generation(generation);
     match insist(deadline, || store.put(key, object.clone())).await {
         // Nobody else has the key: an earlier attempt took effect.
         Ok(()) | Err(Error::ObjectExists(_)) => Ok(key),

@@ -128,7 +128,8 @@ impl Writer {
         }
         let (appends, queue) = mpsc::channel(APPENDS_MAX);
         let (sealed, order) = mpsc::channel(options.objects_in_flight);
-        let collector = Collector { store: store.clone(), options, sealed };
+        let collector =
+            Collector { sequencer: sequencer.clone(), store: store.clone(), options, sealed };
         let commits = commits::run(sequencer, store, wakes, options.timeout, order);
         let room = Arc::new(Semaphore::new(options.queue_bytes_max.min(Semaphore::MAX_PERMITS)));
         let tasks = [tokio::spawn(collector.run(queue)), tokio::spawn(commits)];
@@ -163,13 +164,14 @@ impl Writer {
     }
 }
 
-struct Collector<S> {
+struct Collector<Q, S> {
+    sequencer: Arc<Q>,
     store: Arc<S>,
     options: WriterOptions,
     sealed: mpsc::Sender<Sealed>,
 }
 
-impl<S: Store> Collector<S> {
+impl<Q: Sequencer, S: Store> Collector<Q, S> {
     async fn run(self, mut queue: mpsc::Receiver<Append>) {
         while let Some(first) = queue.recv().await {
             let end = Instant::now() + self.options.collect;
@@ -189,7 +191,8 @@ impl<S: Store> Collector<S> {
             // Waits while too many objects are in flight.
             let Ok(slot) = self.sealed.reserve().await else { return };
             let deadline = Instant::now() + self.options.timeout;
-            let upload = Uploaded::start(self.store.clone(), object, deadline);
+            let (sequencer, store) = (self.sequencer.clone(), self.store.clone());
+            let upload = Uploaded::start(sequencer, store, object, deadline);
             slot.send(Sealed { upload, batches, waiters, deadline });
         }
     }

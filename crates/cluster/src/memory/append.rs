@@ -11,11 +11,12 @@ impl State {
     /// As [`crate::Sequencer::commit`].
     ///
     /// # Errors
-    /// [`Error::ObjectDead`].
+    /// [`Error::ObjectDead`]; [`Error::KeyExpired`].
     pub fn commit(&mut self, commit: &Commit) -> Answer<Vec<Outcome>> {
         if let Some(object) = self.objects.get(&commit.key) {
             return object.answers.clone().ok_or(Error::ObjectDead(commit.key));
         }
+        self.admit(commit.key)?;
         let outcomes: Vec<Outcome> =
             commit.batches.iter().map(|batch| self.append(commit.key, batch)).collect();
         let live = self

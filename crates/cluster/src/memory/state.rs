@@ -18,6 +18,8 @@ pub struct State {
     pub(super) logs: BTreeMap<LogId, Log>,
     pub(super) objects: BTreeMap<ObjectKey, Object>,
     pub(super) commits: u64,
+    /// Keys of generations below this have expired.
+    pub(super) expired_below: u32,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -207,6 +209,7 @@ impl State {
         if let Some(object) = self.objects.get(&swap.key) {
             return object.answers.as_ref().map(|_| ()).ok_or(Error::ObjectDead(swap.key));
         }
+        self.admit(swap.key)?;
         let source = |id: &LogId, last: i64| {
             let log = self.logs.get(id)?;
             log.extents.get(&last).filter(|_| last >= log.start_offset).copied()
@@ -242,36 +245,6 @@ impl State {
             self.release(extent.object);
         }
         Ok(())
-    }
-
-    /// As [`crate::Sequencer::condemn`].
-    pub fn condemn(&mut self, keys: &[ObjectKey]) -> Vec<ObjectKey> {
-        let keys: BTreeSet<ObjectKey> = keys.iter().copied().collect();
-        let mut dead = Vec::new();
-        for key in keys {
-            let condemned = Object { sequence: 0, live: 0, deleted: false, answers: None };
-            let object = self.objects.entry(key).or_insert(condemned);
-            if object.live == 0 {
-                dead.push(key);
-            }
-        }
-        dead
-    }
-
-    /// As [`crate::Sequencer::dead`].
-    #[must_use]
-    pub fn dead(&self, keys_max: usize) -> Vec<ObjectKey> {
-        let dead = self.objects.iter().filter(|(_, object)| object.live == 0 && !object.deleted);
-        dead.map(|(key, _)| *key).take(keys_max).collect()
-    }
-
-    /// As [`crate::Sequencer::forget`].
-    pub fn forget(&mut self, keys: &[ObjectKey]) {
-        for key in keys {
-            if let Some(object) = self.objects.get_mut(key).filter(|object| object.live == 0) {
-                object.deleted = true;
-            }
-        }
     }
 
     /// As [`crate::Sequencer::create_topic`].

@@ -25,7 +25,8 @@ create table moldau.logs (
     primary key (topic, partition)
 ) with (fillfactor = 50);
 
--- Keys are never removed: a late commit of a removed key would bring back a deleted object.
+-- A late commit of a key without a row would bring back a deleted object, so a key stays until no
+-- commit can name it.
 create table moldau.objects (
     key uuid primary key,
     -- Order of the first requests that named the keys, which is about that of their commits.

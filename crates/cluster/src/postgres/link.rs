@@ -128,6 +128,7 @@ pub(super) fn meaning(error: &tokio_postgres::Error) -> Error {
         "MD003" => Error::OffsetOutOfRange(-1),
         "MD004" => Error::SourcesChanged,
         "MD005" => Error::TopicExists(String::new()),
+        "MD008" => Error::KeyExpired(ObjectKey(uuid::Uuid::nil())),
         "MD006" => Error::Fenced { by: detail(told) },
         "MD007" => Error::OutOfSequence { next: detail(told) },
         code => match code.get(..2) {
@@ -148,7 +149,11 @@ fn detail(told: &DbError) -> i64 {
 impl Error {
     /// With the key that was asked for.
     pub(super) fn of_object(self, key: ObjectKey) -> Self {
-        if matches!(self, Self::ObjectDead(_)) { Self::ObjectDead(key) } else { self }
+        match self {
+            Self::ObjectDead(_) => Self::ObjectDead(key),
+            Self::KeyExpired(_) => Self::KeyExpired(key),
+            error => error,
+        }
     }
 
     /// With the offset that was asked for.

@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0002_frames.sql"),
     include_str!("0003_transactions.sql"),
     include_str!("0004_topics.sql"),
+    include_str!("0005_keys.sql"),
 ];
 
 /// Applies what is missing, each step in a transaction. Two programs do not migrate at a time.
@@ -53,8 +54,10 @@ fn needed() -> i32 {
     i32::try_from(MIGRATIONS.len()).expect("a list in this file")
 }
 
-/// The number of the lock is our own.
+/// The number of the lock is our own. A step that changes a table waits for the transactions that
+/// use it, and all later ones wait for the step: it gives up before anybody notices.
 const PREPARE: &str = "
+    set local lock_timeout = 2000;
     select pg_advisory_xact_lock(7237089354391);
     create schema if not exists moldau;
     create table if not exists moldau.schema_versions (version integer primary key)";

@@ -32,9 +32,14 @@ pub(super) struct Uploaded {
 }
 
 impl Uploaded {
-    pub(super) fn start<S: Store>(store: Arc<S>, object: Bytes, deadline: Instant) -> Self {
+    pub(super) fn start<Q: Sequencer, S: Store>(
+        sequencer: Arc<Q>,
+        store: Arc<S>,
+        object: Bytes,
+        deadline: Instant,
+    ) -> Self {
         let bytes = object.clone();
-        let task = tokio::spawn(async move { upload(&*store, bytes, deadline).await });
+        let task = tokio::spawn(async move { upload(&*sequencer, &*store, bytes, deadline).await });
         Self { object, task }
     }
 }
@@ -78,7 +83,7 @@ async fn commit(
             return outcomes;
         }
         // Nothing was appended, so the batches may go under another key.
-        commit.key = upload(store, object.clone(), deadline).await?;
+        commit.key = upload(sequencer, store, object.clone(), deadline).await?;
     }
 }
 

@@ -255,6 +255,18 @@ impl Sequencer for FaultySequencer {
         self.run(|memory| async move { memory.forget(&keys).await }).await
     }
 
+    async fn generation(&self) -> Answer<u32> {
+        self.run(|memory| async move { memory.generation().await }).await
+    }
+
+    async fn begin_generation(&self, age: Duration) -> Answer<()> {
+        self.run(move |memory| async move { memory.begin_generation(age).await }).await
+    }
+
+    async fn remove_keys(&self, keys_max: i32) -> Answer<bool> {
+        self.run(move |memory| async move { memory.remove_keys(keys_max).await }).await
+    }
+
     async fn create_topic(&self, topic: &Topic) -> Answer<()> {
         let topic = topic.clone();
         self.run(|memory| async move { memory.create_topic(&topic).await }).await

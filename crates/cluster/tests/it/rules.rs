@@ -1,5 +1,7 @@
 //! The rules of a sequencer, one by one, against PostgreSQL and the one in memory.
 
+use std::time::Duration;
+
 use moldau_cluster::{
     BatchEntry, Commit, Error, Find, Found, Frames, LogId, Memory, ObjectKey, Outcome, Part,
     Postgres, ProducerBatch, Refusal, Retention, Sequencer, Swap, Topic,
@@ -44,6 +46,33 @@ async fn condemned(sequencer: impl Sequencer) {
     assert_eq!(sequencer.condemn(&[late.key, early.key]).await.unwrap(), [late.key]);
     assert_eq!(sequencer.commit(&late).await, Err(Error::ObjectDead(late.key)));
     assert_eq!(find(&sequencer, log, 0).await.high_watermark, 1);
+}
+
+both!(a_key_that_has_expired_is_removed_and_cannot_be_committed, expired);
+async fn expired(sequencer: impl Sequencer) {
+    let log = topic(&sequencer, 1).await;
+    let generation = sequencer.generation().await.unwrap();
+    let made =
+        || Commit { key: ObjectKey::of_generation(generation), batches: vec![batch(log, 0, 1)] };
+    let (committed, condemned, late) = (made(), made(), made());
+    let first = sequencer.commit(&committed).await.unwrap();
+    sequencer.condemn(&[condemned.key]).await.unwrap();
+    sequencer.forget(&[condemned.key]).await.unwrap();
+    sequencer.begin_generation(Duration::ZERO).await.unwrap();
+    assert!(!sequencer.remove_keys(9).await.unwrap(), "the key has not expired");
+    assert_eq!(sequencer.commit(&made()).await.unwrap(), [appended(1)]);
+    sequencer.begin_generation(Duration::ZERO).await.unwrap();
+    assert!(sequencer.remove_keys(9).await.unwrap());
+    assert!(!sequencer.remove_keys(9).await.unwrap());
+    for commit in [&condemned, &late] {
+        assert_eq!(sequencer.commit(commit).await, Err(Error::KeyExpired(commit.key)));
+    }
+    let sources = vec![(log, find(&sequencer, log, 0).await.extents[0])];
+    let swap = Swap { key: condemned.key, targets: sources.clone(), sources };
+    assert_eq!(sequencer.swap(&swap).await, Err(Error::KeyExpired(swap.key)));
+    assert_eq!(sequencer.commit(&committed).await.unwrap(), first, "its answer is kept");
+    // An object that is back after its deletion can be deleted again.
+    assert_eq!(sequencer.condemn(&[condemned.key]).await.unwrap(), [condemned.key]);
 }
 
 both!(sequences_are_checked_as_in_kafka, sequences);
@@ -246,7 +275,7 @@ async fn the_status_of_a_cluster_counts_what_is_to_be_removed() {
     sequencer.commit(&object([batch(log, 0, 5)])).await.unwrap();
     sequencer.trim(log, 5).await.unwrap();
     let owned = sequencer.claim(3, "host:1").await.unwrap().unwrap();
-    sequencer.append(owned.epoch, 0, vec![vec![1].into()]).await.unwrap();
+    sequencer.append(owned.epoch, 0, vec![vec![1_u8].into()]).await.unwrap();
     let status = sequencer.status().await.unwrap();
     assert_eq!(status.cluster_id, sequencer.cluster_id().await.unwrap());
     assert_eq!((status.frames, status.topics, status.logs_unswept), (1, 1, 1));
@@ -279,7 +308,7 @@ async fn a_database_without_the_schema_is_refused() {
     settings.connection = settings.connection.split(" dbname").next().unwrap().to_owned();
     settings.connection += " dbname=postgres";
     let error = Postgres::connect(&settings).await.err();
-    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 4 }));
+    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 5 }));
 }
 
 #[tokio::test]

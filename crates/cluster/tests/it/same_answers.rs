@@ -1,5 +1,7 @@
 //! PostgreSQL and the sequencer in memory give the same answers to any requests.
 
+use std::time::Duration;
+
 use moldau_cluster::{
     BatchEntry, Commit, Find, LogId, Marker, Memory, ObjectKey, Part, Postgres, ProducerBatch,
     Retention, Sequencer, Swap, Topic,
@@ -45,6 +47,8 @@ enum Request {
     Swap(Swap),
     Condemn(Vec<ObjectKey>),
     Forget(Vec<ObjectKey>),
+    BeginGeneration,
+    RemoveKeys,
     CreateTopic(Topic),
     GrowTopic(Uuid, i32),
     DeleteTopic(Uuid),
@@ -73,6 +77,11 @@ async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
         Request::Swap(swap) => format!("{:?}", sequencer.swap(swap).await),
         Request::Condemn(keys) => format!("{:?}", sequencer.condemn(keys).await),
         Request::Forget(keys) => format!("{:?}", sequencer.forget(keys).await),
+        Request::BeginGeneration => {
+            sequencer.begin_generation(Duration::ZERO).await.unwrap();
+            format!("{:?}", sequencer.dead(1_000).await)
+        }
+        Request::RemoveKeys => format!("{:?}", sequencer.remove_keys(1_000).await),
         Request::CreateTopic(topic) => format!("{:?}", sequencer.create_topic(topic).await),
         Request::GrowTopic(id, to) => format!("{:?}", sequencer.grow_topic(*id, *to).await),
         Request::DeleteTopic(id) => format!("{:?}", sequencer.delete_topic(*id).await),
@@ -106,8 +115,10 @@ impl Life {
             }
             74..80 => Request::Sweep,
             80..87 => Request::Swap(self.swap(memory).await),
-            87..90 => Request::Condemn(vec![self.key(), self.key(), ObjectKey(self.id())]),
-            90..93 => Request::Forget(vec![self.key()]),
+            87..90 => Request::Condemn(vec![self.key(), self.key(), self.fresh_key()]),
+            90 => Request::Forget(vec![self.key(), self.key()]),
+            91 => Request::BeginGeneration,
+            92 => Request::RemoveKeys,
             93..95 => self.topic(),
             95 => Request::GrowTopic(self.log().topic, self.random.i32(1..5)),
             96 => Request::DeleteTopic(self.log().topic),
@@ -141,7 +152,7 @@ impl Life {
             entry
         });
         let batches = batches.collect();
-        let commit = Commit { key: ObjectKey(self.id()), batches };
+        let commit = Commit { key: self.fresh_key(), batches };
         self.commits.push(commit.clone());
         commit
     }
@@ -189,7 +200,7 @@ impl Life {
             (find.log, moldau_cluster::Extent { base_offset: first.base_offset, ..*last })
         });
         let sources = extents.iter().map(|extent| (find.log, *extent)).collect();
-        let key = if self.random.u32(..9) == 0 { self.key() } else { ObjectKey(self.id()) };
+        let key = if self.random.u32(..9) == 0 { self.key() } else { self.fresh_key() };
         let swap = Swap { key, sources, targets: target.into_iter().collect() };
         self.swaps.push(swap.clone());
         swap
@@ -208,6 +219,12 @@ impl Life {
     fn key(&mut self) -> ObjectKey {
         let used = self.commits.get(self.random.usize(..self.commits.len().max(1)));
         used.map_or(ObjectKey(Uuid::from_u128(1)), |commit| commit.key)
+    }
+
+    /// Of a generation that may have expired.
+    fn fresh_key(&mut self) -> ObjectKey {
+        let generation = self.random.u128(0..8);
+        ObjectKey(Uuid::from_u128((self.random.u128(..) << 32) | generation))
     }
 
     fn id(&mut self) -> Uuid {
