@@ -434,7 +434,9 @@ declare
 begin
     perform moldau.lock_logs(p_topics, p_partitions);
     update moldau.logs l set leader = p_leader, leader_epoch = l.leader_epoch + 1
-        where (l.topic, l.partition) in (select * from unnest(p_topics, p_partitions));
+        from moldau.topics t
+        where (l.topic, l.partition) in (select * from unnest(p_topics, p_partitions))
+            and t.id = l.topic and t.name is not null;
     get diagnostics moved = row_count;
     return moved;
 end $$;
