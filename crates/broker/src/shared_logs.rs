@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_cluster::{
-    AppendBatch, Find, Found, LogId, Outcome, ProducerBatch, Reader, Records, Refusal, Sequencer,
-    Store, Wakes, Writer,
+    AppendBatch, Find, Found, LogId, Outcome, Part, ProducerBatch, Reader, Records, Refusal,
+    Sequencer, Store, Wakes, Writer,
 };
 use moldau_records::{ValidBatch, iter_batches};
 use moldau_threads::Mutex;
@@ -229,6 +229,8 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
         self.learn(Some(&Found {
             start_offset: records.start_offset,
             high_watermark: records.high_watermark,
+            last_stable_offset: records.last_stable_offset,
+            has_aborted: false,
             leader: None,
             leader_epoch: records.leader_epoch,
             extents: Vec::new(),
@@ -323,6 +325,7 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
                 let current = epoch.saturating_add(1);
                 Err(AppendError::InvalidProducerEpoch { epoch, current })
             }
+            Outcome::Refused(Refusal::InvalidTxnState) => Err(AppendError::InTransaction),
             // No append names a leader epoch.
             Outcome::Refused(Refusal::FencedLeaderEpoch | Refusal::UnknownLeaderEpoch) => {
                 Err(AppendError::Away)
@@ -352,6 +355,7 @@ impl<Q: Sequencer, S: Store> ClusterLog for SharedLog<Q, S> {
             offsets_count: delta.saturating_add(1),
             max_timestamp: view.max_timestamp(),
             producer,
+            part: Part::Outside,
             bytes: Bytes::copy_from_slice(view.bytes()),
         };
         // A full queue and a writer that stopped mean the same to producers: send again.
