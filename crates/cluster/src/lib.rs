@@ -23,8 +23,8 @@
 //! | `rack` | which broker of a rack caches what |
 //!
 //! # Invariants
-//! - An object gets its offsets once: its key is unique, and is never used again. A key is forgotten
-//!   only once it has expired, and cannot be committed.
+//! - An object gets its offsets once: its key is unique, and is never used again. A key is
+//!   forgotten only once it has expired, and cannot be committed.
 //! - A key is either committed or condemned, whichever comes first. Only objects of dead keys are
 //!   deleted, and no extent names one.
 //! - No clock and no lease decides anything. A broker that was paused is merely late.

@@ -86,8 +86,8 @@ pub struct Marker {
     /// Whether its records count.
     pub commits: bool,
     /// A number that is greater for each transaction of the producer, such as the sequence of the
-    /// frame that decided it. A marker that comes twice, or late, then ends no later transaction. -1
-    /// to end whichever is open.
+    /// frame that decided it. A marker that comes twice, or late, then ends no later transaction.
+    /// -1 to end whichever is open.
     pub decision: i64,
 }
 
@@ -314,8 +314,8 @@ pub trait Sequencer: Send + Sync + 'static {
     /// [`Error::UnknownLog`].
     fn producers(&self, log: LogId) -> impl Future<Output = Answer<Vec<LogProducer>>> + Send;
 
-    /// Bytes of the batches from the extent with the start offset on, as they were sent; `None` for a
-    /// log that does not exist.
+    /// Bytes of the batches from the extent with the start offset on, as they were sent; `None` for
+    /// a log that does not exist.
     fn sizes(&self, logs: &[LogId]) -> impl Future<Output = Answer<Vec<Option<i64>>>> + Send;
 
     /// Moves the start offset up (DeleteRecords; -1 for the high watermark). Returns it.
@@ -347,8 +347,8 @@ pub trait Sequencer: Send + Sync + 'static {
     /// [`Error::SourcesChanged`]; [`Error::ObjectDead`]; [`Error::KeyExpired`].
     fn swap(&self, swap: &Swap) -> impl Future<Output = Answer<()>> + Send;
 
-    /// The generation of keys that are made. A key expires once the second generation behind its own
-    /// begins: it cannot be committed for the first time then.
+    /// The generation of keys that are made. A key expires once the second generation behind its
+    /// own begins: it cannot be committed for the first time then.
     fn generation(&self) -> impl Future<Output = Answer<u32>> + Send;
 
     /// Begins a generation if the last one is at least this old.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
-use crate::sequencer::{Extent, Find, Found, LogId, ObjectKey, Outcome, Retention, Swap, Topic};
+use crate::sequencer::{
+    BatchEntry, Extent, Find, Found, LogId, ObjectKey, Outcome, Part, Retention, Swap, Topic,
+};
 use crate::{Answer, Error};
-
-use super::transactions::Transactions;
 
 /// All that the sequencer knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -70,6 +70,34 @@ pub(super) struct Object {
     pub(super) deleted: bool,
     /// None if it was condemned before any commit.
     pub(super) answers: Option<Vec<Outcome>>,
+}
+
+/// Transactions of a log that matter to its readers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Transactions {
+    /// First offset of the open transaction of a producer.
+    pub(super) open: BTreeMap<i64, i64>,
+    /// By the offset of the marker: producer and first offset.
+    pub(super) aborted: BTreeMap<i64, (i64, i64)>,
+}
+
+impl Transactions {
+    /// Takes up a batch that was appended at an offset.
+    pub(super) fn note(&mut self, batch: &BatchEntry, base_offset: i64) {
+        let Some(sent) = batch.producer else { return };
+        match batch.part {
+            Part::Outside => {}
+            Part::Inside => {
+                self.open.entry(sent.id).or_insert(base_offset);
+            }
+            Part::Marker(marker) => {
+                let opened = self.open.remove(&sent.id);
+                if let (Some(first_offset), false) = (opened, marker.commits) {
+                    self.aborted.insert(base_offset, (sent.id, first_offset));
+                }
+            }
+        }
+    }
 }
 
 impl State {

@@ -1,39 +1,9 @@
 //! Transactions and producers of a log.
 
-use std::collections::BTreeMap;
-
-use crate::sequencer::{AbortedTransaction, BatchEntry, LogId, LogProducer, Part};
+use crate::sequencer::{AbortedTransaction, LogId, LogProducer};
 use crate::{Answer, Error};
 
 use super::state::{Log, State};
-
-/// Transactions of a log that matter to its readers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(super) struct Transactions {
-    /// First offset of the open transaction of a producer.
-    pub(super) open: BTreeMap<i64, i64>,
-    /// By the offset of the marker: producer and first offset.
-    pub(super) aborted: BTreeMap<i64, (i64, i64)>,
-}
-
-impl Transactions {
-    /// Takes up a batch that was appended at an offset.
-    pub(super) fn note(&mut self, batch: &BatchEntry, base_offset: i64) {
-        let Some(sent) = batch.producer else { return };
-        match batch.part {
-            Part::Outside => {}
-            Part::Inside => {
-                self.open.entry(sent.id).or_insert(base_offset);
-            }
-            Part::Marker(marker) => {
-                let opened = self.open.remove(&sent.id);
-                if let (Some(first_offset), false) = (opened, marker.commits) {
-                    self.aborted.insert(base_offset, (sent.id, first_offset));
-                }
-            }
-        }
-    }
-}
 
 impl Log {
     pub(super) fn last_stable_offset(&self) -> i64 {
