@@ -48,7 +48,7 @@ scenarios: [{{name: short}}]
 }
 
 /// Systems that run at a time: they wait for their starts and for windows more than they compute.
-const AT_A_TIME: usize = 3;
+const AT_A_TIME: usize = 2;
 
 /// Checks all systems, some at a time.
 fn for_each(systems: &[String], check: impl Fn(&str) + Sync) {
