@@ -318,8 +318,11 @@ fn survey_completes_and_leaves_out_missing_systems() {
     rounds_are_whole(&result, 3);
     assert_eq!((result.arms.len(), result.cases().len()), (2, 6));
     for run in &result.runs {
-        let service = &run.latency.as_ref().unwrap().service.summary;
-        assert!(run.audit.is_clean() && service.count > 0, "{} {}", run.case, run.arm);
+        assert!(run.audit.is_clean(), "{} {}: {:?}", run.case, run.arm, run.audit);
+        // In the short window of one run the system may have had no processor.
+        let alike = result.runs.iter().filter(|it| (&it.case, &it.arm) == (&run.case, &run.arm));
+        let answers = alike.map(|it| it.latency.as_ref().unwrap().service.summary.count);
+        assert!(answers.sum::<u64>() > 0, "{} {}", run.case, run.arm);
         // Words are shortened, and the batch around a value of 256 bytes is not free.
         let is_shortened = run.stored_bytes < run.audit.delivered * 256;
         let is_compressed = run.case.contains("compression");
