@@ -220,9 +220,12 @@ final class Migration {
         producer.flush();
     }
 
-    /** Every member commits, once no rebalance keeps it from that. */
+    /** Every member commits the ends of its partitions, once no rebalance keeps it from that. */
     private void commit() throws Exception {
         await(() -> {
+            if (!members.stream().allMatch(this::isAtEnd)) {
+                return false;
+            }
             try {
                 members.forEach(KafkaConsumer::commitSync);
                 return true;
@@ -230,6 +233,12 @@ final class Migration {
                 return false;
             }
         });
+    }
+
+    /** Whether a member has read its partitions; after a rebalance it reads some of them again. */
+    private boolean isAtEnd(KafkaConsumer<byte[], byte[]> member) {
+        return member.endOffsets(member.assignment()).entrySet().stream()
+            .allMatch(it -> member.position(it.getKey()) == it.getValue());
     }
 
     /** Looks at the committed offsets. */
