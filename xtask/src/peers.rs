@@ -5,6 +5,9 @@
 //! anew when one of its inputs has changed, and verified by running it every time. HashiCorp Vault,
 //! which takes long to build, and rdkafka are installed only where they are named.
 
+mod class_archive;
+mod stream_consumer;
+
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -51,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     match arguments.peer {
         Some(Named::Vault) => install_vault(&peers),
-        Some(Named::StreamConsumer) => install_stream_consumer(&peers),
+        Some(Named::StreamConsumer) => stream_consumer::ensure(&peers),
         None => install(&peers),
     }
 }
@@ -60,40 +63,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 pub(crate) fn install_vault(peers: &Peers) -> Result<()> {
     fs::create_dir_all(peers.root())?;
     vault_peer(peers).ensure(peers)
-}
-
-fn install_stream_consumer(peers: &Peers) -> Result<()> {
-    fs::create_dir_all(peers.root())?;
-    let manifest = workspace::root().join("xtask/peers/stream-consumer");
-    let inputs = ["Cargo.toml", "Cargo.lock", "src/main.rs"].map(|file| manifest.join(file));
-    let peer = Peer {
-        name: "StreamConsumer",
-        inputs: inputs.to_vec(),
-        directory: stream_consumer_directory(peers),
-        install: stream_consumer,
-        verify: verify_stream_consumer,
-    };
-    peer.ensure(peers)
-}
-
-fn stream_consumer_directory(peers: &Peers) -> PathBuf {
-    peers.root().join("stream-consumer")
-}
-
-fn stream_consumer(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
-    let manifest = inputs[0].parent().context("Cargo.toml stands in a directory")?;
-    let directory = stream_consumer_directory(peers);
-    let mut cargo = Command::new("cargo");
-    cargo.args(["install", "--locked", "--path"]).arg(manifest).arg("--root").arg(&directory);
-    cargo.arg("--target-dir").arg(directory.join("target"));
-    finish(cargo)?;
-    Ok(fs::remove_dir_all(directory.join("target"))?)
-}
-
-fn verify_stream_consumer(peers: &Peers) -> Result<String> {
-    let mut reader = Command::new(stream_consumer_directory(peers).join("bin/stream-consumer"));
-    reader.arg("--help");
-    finish(reader).map(|_| "built".to_owned())
 }
 
 /// Whether the Vault that the manifest names is built.
@@ -133,6 +102,15 @@ fn on_java(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
             directory: peers.root().join("kafka"),
             install: kafka,
             verify: verify_kafka,
+        },
+        Peer {
+            name: "Kafka's classes",
+            inputs: ["class-archive/ClassArchive.java", "pom.xml"]
+                .map(|file| manifests.join(file))
+                .to_vec(),
+            directory: peers.class_archive_directory(),
+            install: class_archive::install,
+            verify: class_archive::verify,
         },
         Peer {
             name: "Kafka with ZooKeeper",

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::peers::Peers;
+use crate::peers::{Peers, SHORT_LIVED_JVM};
 use crate::process::{Process, free_ports, loopback};
 
 /// A cold JVM on a busy machine opens its port after some seconds.
@@ -182,11 +182,12 @@ fn start_node(peers: &Peers, directory: &Path, node: u16) -> Result<Process> {
     let name = format!("kafka-{node}");
     let mut command = Command::new("java");
     command
-        .args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+        .args(SHORT_LIVED_JVM)
+        .args(["-Xmx512m", &peers.class_archive_flag()])
         .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         .arg("-Dorg.slf4j.simpleLogger.log.kafka.server=info")
         .arg("-cp")
-        .arg(format!("{}:{}", peers.kafka_classpath()?, peers.java_classes().display()))
+        .arg(peers.kafka_and_own_classes()?)
         .arg("kafka.Kafka")
         .arg(directory.join(&name).join("server.properties"));
     Process::spawn(command, &name, directory)

@@ -31,13 +31,9 @@ const LARGE_HEAP: &str = "-Xmx2g";
 /// Kroxylicious takes a buffer of 1 MiB for each partition of a request that it encrypts.
 const KROXYLICIOUS_HEAP: &str = "-Xmx512m";
 
-/// Flags for a JVM that lives for seconds: the fast compiler only, warnings only.
-const SHORT_LIVED_JVM: [&str; 4] = [
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Xshare:auto",
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-];
+/// Flags for a JVM that lives for seconds: the fast compiler only, and archived classes.
+pub(crate) const SHORT_LIVED_JVM: [&str; 3] =
+    ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"];
 
 /// The directory tree of installed peers.
 #[derive(Clone, Debug)]
@@ -73,6 +69,21 @@ impl Peers {
     /// The file that holds the class path of Kafka's jars.
     pub fn kafka_classpath_file(&self) -> PathBuf {
         self.root.join("kafka").join("classpath")
+    }
+
+    /// The directory of the archive of Kafka's classes.
+    pub fn class_archive_directory(&self) -> PathBuf {
+        self.root.join("class-archive")
+    }
+
+    /// The archive of Kafka's classes, of use to a JVM whose class path begins with Kafka's jars.
+    pub fn class_archive(&self) -> PathBuf {
+        self.class_archive_directory().join("kafka.jsa")
+    }
+
+    /// The flag that makes a JVM use the archive of Kafka's classes.
+    pub fn class_archive_flag(&self) -> String {
+        format!("-XX:SharedArchiveFile={}", self.class_archive().display())
     }
 
     /// The directory of the tools of Kubernetes.
@@ -169,6 +180,7 @@ impl Peers {
         let mut command = Command::new("java");
         command
             .args(SHORT_LIVED_JVM)
+            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
             .args([KROXYLICIOUS_HEAP, "-Dorg.slf4j.simpleLogger.logFile=System.out", "-cp"])
             .args([&self.kroxylicious_classpath(), "KroxyliciousLauncher"]);
         command
@@ -200,17 +212,22 @@ impl Peers {
 
     /// [`java_tool`](Self::java_tool) for a class that runs many tools, whose log is left out.
     pub fn java_session(&self, class: &str) -> Result<Command> {
-        let classpath = format!("{}:{}", self.java_classes().display(), self.kafka_classpath()?);
-        let mut command = Command::new("java");
-        command.args(SHORT_LIVED_JVM).args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]);
-        command.args([SMALL_HEAP, "-cp"]).arg(classpath).arg(class);
-        Ok(command)
+        self.short_lived([SMALL_HEAP, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"], class)
     }
 
     fn java(&self, heap: &str, class: &str) -> Result<Command> {
-        let classpath = format!("{}:{}", self.java_classes().display(), self.kafka_classpath()?);
+        self.short_lived([heap, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"], class)
+    }
+
+    fn short_lived(&self, flags: [&str; 2], class: &str) -> Result<Command> {
         let mut command = Command::new("java");
-        command.args(SHORT_LIVED_JVM).arg(heap).arg("-cp").arg(classpath).arg(class);
+        command.args(SHORT_LIVED_JVM).arg(self.class_archive_flag()).args(flags);
+        command.arg("-cp").arg(self.kafka_and_own_classes()?).arg(class);
         Ok(command)
+    }
+
+    /// The class path of Kafka's jars and of the compiled Java programs.
+    pub fn kafka_and_own_classes(&self) -> Result<String> {
+        Ok(format!("{}:{}", self.kafka_classpath()?, self.java_classes().display()))
     }
 }
