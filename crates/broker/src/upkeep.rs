@@ -57,7 +57,8 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
         if deleted > 0 {
             tracing::info!(deleted, "deleted objects");
         }
-        *listed_to = garbage::collect_orphans(sequencer, store, *listed_to, ORPHAN_AGE).await?;
+        let orphans = garbage::collect_orphans(sequencer, store, *listed_to, ORPHAN_AGE).await?;
+        *listed_to = orphans.last;
         Ok(())
     }
 

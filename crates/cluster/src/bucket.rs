@@ -67,6 +67,26 @@ pub struct Bucket {
     deadline: Duration,
 }
 
+/// An object as a list shows it.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    path: Path,
+    /// Its key; none if no broker named it.
+    pub key: Option<ObjectKey>,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was written, as the store has it.
+    pub modified: SystemTime,
+}
+
+impl Listed {
+    /// Its name in the bucket.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.as_ref()
+    }
+}
+
 impl BucketSettings {
     /// Whether a bucket can be opened with them.
     ///
@@ -130,6 +150,29 @@ impl Bucket {
         }
         self.list(None, Duration::ZERO, 1).await?;
         self.delete(&[key]).await
+    }
+
+    /// Objects of the prefix behind another, in the order of the store, as many as one request
+    /// gives.
+    ///
+    /// # Errors
+    /// [`Error::StoreRefused`], [`Error::StoreAway`].
+    pub async fn page(&self, after: Option<&Listed>) -> Answer<Vec<Listed>> {
+        insist(self.end(), || async {
+            let listed = match after {
+                Some(after) => self.store.list_with_offset(Some(&self.prefix), &after.path),
+                None => self.store.list(Some(&self.prefix)),
+            };
+            let objects = listed.map_ok(|object| Listed {
+                key: Self::key(&object.location).filter(|key| self.path(*key) == object.location),
+                path: object.location,
+                bytes: object.size,
+                modified: SystemTime::from(object.last_modified),
+            });
+            let page: Result<Vec<Listed>, _> = objects.take(PAGE).try_collect().await;
+            page.map_err(|error| meaning(ObjectKey(Uuid::nil()), &error))
+        })
+        .await
     }
 
     fn path(&self, key: ObjectKey) -> Path {
@@ -256,6 +299,8 @@ const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 const NOT_IMPLEMENTED: &str = "NotImplemented";
 const PROBE: &str = "moldau";
 const OTHER_PROBE: &str = "moldau overwrites";
+/// What S3 gives at a time.
+const PAGE: usize = 1_000;
 /// Enough for both.
 const PROBE_BYTES_MAX: u64 = 64;
 

@@ -7,7 +7,7 @@ use crate::ObjectKey;
 pub enum Error {
     /// Database or network: no answer, so the request may have taken effect. Ask again; a commit
     /// with the same key.
-    #[error("no answer from the sequencer: {0}")]
+    #[error("no answer from the database: {0}")]
     SequencerAway(String),
     /// Store or network: no answer, so the object may exist. Ask again.
     #[error("no answer from the object store: {0}")]
@@ -65,6 +65,12 @@ pub enum Error {
         /// Version that this program knows.
         needed: i32,
     },
+    /// Operator: the server of the database is older than the schema needs.
+    #[error("PostgreSQL {0} is too old: a cluster needs 15 or later")]
+    DatabaseTooOld(String),
+    /// Operator: the database does not let this program in, or not do what it must.
+    #[error("the database refuses: {0}")]
+    DatabaseRefused(String),
     /// Operator: the settings of the database or of the store are wrong.
     #[error("{0}")]
     Settings(String),

@@ -31,8 +31,16 @@ pub async fn collect(sequencer: &impl Sequencer, store: &impl Store) -> Answer<u
     Ok(deleted)
 }
 
+/// What [`collect_orphans`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Orphans {
+    /// The last key that was looked at, or none at the end of the list.
+    pub last: Option<ObjectKey>,
+    /// Objects that were deleted.
+    pub deleted: usize,
+}
+
 /// Deletes objects behind `after` that no commit has used, or that are back after their deletion.
-/// Returns the last key that was looked at, or none at the end of the list.
 ///
 /// # Errors
 /// Retriable ones.
@@ -41,12 +49,12 @@ pub async fn collect_orphans(
     store: &impl Store,
     after: Option<ObjectKey>,
     age: Duration,
-) -> Answer<Option<ObjectKey>> {
+) -> Answer<Orphans> {
     let listed = store.list(after, age, ORPHANS_AT_A_TIME).await?;
     let dead = sequencer.condemn(&listed).await?;
     store.delete(&dead).await?;
     sequencer.forget(&dead).await?;
-    Ok(listed.last().copied())
+    Ok(Orphans { last: listed.last().copied(), deleted: dead.len() })
 }
 
 /// A transaction of some ms.

@@ -20,6 +20,7 @@
 //! | `wakes` | hints to reads that wait for records |
 //! | `sorter` | one sorted object in place of many |
 //! | `garbage` | deletion of objects that are dead or were never committed |
+//! | `check` | whether the store holds what the sequencer names |
 //! | `rack` | which broker of a rack caches what |
 //!
 //! # Invariants
@@ -33,6 +34,7 @@
 //! - An offset below the high watermark never changes its record.
 
 mod bucket;
+mod check;
 mod error;
 mod frames;
 pub mod garbage;
@@ -48,11 +50,12 @@ mod store;
 mod wakes;
 mod writer;
 
-pub use bucket::{Addressing, Bucket, BucketSettings, Credentials};
+pub use bucket::{Addressing, Bucket, BucketSettings, Credentials, Listed};
+pub use check::{Checked, Finding, check};
 pub use error::{Error, StoreRefusal};
 pub use frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration};
 pub use memory::{Memory, State};
-pub use postgres::{Postgres, Settings, Status, Table, Telling};
+pub use postgres::{BrokerStatus, Named, NamedPages, Postgres, Settings, Status, Table, Telling};
 pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
 pub use sequencer::{
     AbortedTransaction, Answer, BatchEntry, Commit, Extent, Find, Found, LogId, LogProducer,

@@ -4,6 +4,7 @@
 mod arrays;
 mod frames;
 mod link;
+mod naming;
 mod schema;
 mod session;
 mod status;
@@ -27,7 +28,8 @@ use crate::wakes::Wakes;
 use self::arrays::{BatchArrays, ExtentArrays, LogArrays};
 use self::link::Pool;
 
-pub use self::status::{Status, Table};
+pub use self::naming::{Named, NamedPages};
+pub use self::status::{BrokerStatus, Status, Table};
 pub use self::telling::Telling;
 
 /// Where the database is.
@@ -50,11 +52,13 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Creates or migrates the schema. Brokers of the version before go on meanwhile.
+    /// Creates or migrates the schema, and returns the number of steps that this took. Brokers of
+    /// the version before go on meanwhile.
     ///
     /// # Errors
-    /// [`Error::Settings`], [`Error::SequencerAway`], [`Error::SchemaVersion`] of a newer program.
-    pub async fn migrate(settings: &Settings) -> Answer<()> {
+    /// [`Error::Settings`], [`Error::SequencerAway`], [`Error::DatabaseTooOld`],
+    /// [`Error::DatabaseRefused`], [`Error::SchemaVersion`] of a newer program.
+    pub async fn migrate(settings: &Settings) -> Answer<usize> {
         schema::migrate(&Pool::new(settings)?).await
     }
 

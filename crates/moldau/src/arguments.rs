@@ -2,11 +2,13 @@
 
 mod ceiling;
 mod check;
+mod cluster;
 mod overhead;
 mod questions;
 mod results;
 mod run;
 mod self_test;
+mod users;
 mod workers;
 
 use std::net::SocketAddr;
@@ -17,6 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::units;
 pub(crate) use ceiling::CeilingOptions;
 pub(crate) use check::{CheckOptions, FaultChoice};
+pub(crate) use cluster::{ClusterAction, ClusterFile, GcOptions};
 pub(crate) use overhead::{OverheadOptions, PlantChoice};
 pub(crate) use questions::{
     AskedOptions, CompressionOptions, FaultsOptions, LatencyOptions, OfferedOptions, PayloadChoice,
@@ -32,6 +35,7 @@ pub(crate) use run::{
 pub(crate) use self_test::{
     NullSinkOptions, ReaderChoice, ReaderOptions, RelayOptions, SelftestChoice, SelftestOptions,
 };
+pub(crate) use users::{ScramChoice, ScramOptions, UsersAction};
 pub(crate) use workers::{WorkerOptions, WorkersOptions};
 
 /// A Kafka broker, a Kafka proxy, workers in any language, and a laboratory that measures them.
@@ -57,6 +61,9 @@ pub(crate) enum LogLevel {
 pub(crate) enum Command {
     /// Run a Kafka-compatible broker that flushes each record before it acknowledges it.
     Broker(BrokerArguments),
+    /// Set up, watch and check a cluster of brokers.
+    #[command(subcommand)]
+    Cluster(ClusterAction),
     /// Run a Kafka proxy in front of a cluster, or edit its key file.
     Proxy(ProxyOptions),
     /// Measure brokers and proxies.
@@ -558,36 +565,6 @@ pub(crate) enum GroupsAction {
         /// Name of the group.
         group: String,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum UsersAction {
-    /// Print a user's SCRAM credential, which does not reveal the password.
-    Scram(ScramOptions),
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ScramOptions {
-    /// Name of the user.
-    #[arg(long)]
-    pub(crate) user: String,
-    /// Mechanism of the credential.
-    #[arg(long, value_enum, default_value_t = ScramChoice::Sha512)]
-    pub(crate) mechanism: ScramChoice,
-    /// Rounds of hashing. More rounds make guessing and each login slower.
-    #[arg(long, default_value_t = 4096, value_parser = units::scram_iterations)]
-    pub(crate) iterations: u32,
-    /// File whose first line is the password [default: stdin].
-    #[arg(long, value_name = "FILE")]
-    pub(crate) password_file: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ScramChoice {
-    #[value(name = "SCRAM-SHA-256")]
-    Sha256,
-    #[value(name = "SCRAM-SHA-512")]
-    Sha512,
 }
 
 #[derive(Debug, Subcommand)]

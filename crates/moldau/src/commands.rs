@@ -6,6 +6,7 @@ use crate::config::Sources;
 
 pub(crate) mod broker;
 pub(crate) mod broker_import;
+pub(crate) mod cluster;
 pub(crate) mod config_check;
 pub(crate) mod consume;
 mod experiment_file;

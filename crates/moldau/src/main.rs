@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::Broker(BrokerArguments { action: None, options }) => {
             commands::broker::run(&options, loggers)
         }
+        Command::Cluster(action) => commands::cluster::run(&action),
         Command::Proxy(options) => match (options.action, options.config) {
             (Some(ProxyAction::Keys(action)), _) => commands::proxy_keys::run(&action),
             (Some(ProxyAction::Import(options)), _) => commands::proxy_import::run(&options),

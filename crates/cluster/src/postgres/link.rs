@@ -62,7 +62,11 @@ impl Pool {
 
     async fn open_with(&self, config: &Config) -> Answer<(Client, Traffic)> {
         let connected = timeout(self.timeout, config.connect(NoTls)).await.map_err(|_| late())?;
-        connected.map_err(|error| meaning(&error))
+        let (client, traffic) = connected.map_err(|error| meaning(&error))?;
+        match traffic.parameter("server_version") {
+            Some(version) if is_too_old(version) => Err(Error::DatabaseTooOld(version.to_owned())),
+            _ => Ok((client, traffic)),
+        }
     }
 
     /// A connection of the caller's own.
@@ -117,10 +121,16 @@ pub(super) fn late() -> Error {
     Error::SequencerAway("the time is over".into())
 }
 
+/// Whether a server is older than [`SERVER_MIN`]. One in between may tell no number.
+fn is_too_old(version: &str) -> bool {
+    let major = version.split(|c: char| !c.is_ascii_digit()).next();
+    major.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major < SERVER_MIN)
+}
+
 /// An error of the database. Whatever is not surely without effect counts as no answer.
 pub(super) fn meaning(error: &tokio_postgres::Error) -> Error {
     let Some(told) = error.as_db_error() else {
-        return Error::SequencerAway(error.to_string());
+        return Error::SequencerAway(with_causes(error));
     };
     match told.code().code() {
         "MD001" => Error::ObjectDead(ObjectKey(uuid::Uuid::nil())),
@@ -136,9 +146,25 @@ pub(super) fn meaning(error: &tokio_postgres::Error) -> Error {
             Some("08" | "40" | "53" | "55" | "57" | "58") => {
                 Error::SequencerAway(told.message().to_owned())
             }
+            // Authorization, catalog name.
+            Some("28" | "3D") => Error::DatabaseRefused(told.message().to_owned()),
+            _ if code == INSUFFICIENT_PRIVILEGE => {
+                Error::DatabaseRefused(told.message().to_owned())
+            }
             _ => Error::Refused(format!("{} ({code})", told.message())),
         },
     }
+}
+
+/// The error of a client says little without its causes. None of them shows an address.
+fn with_causes(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
 }
 
 /// The number that a function of ours gives with its error.
@@ -168,5 +194,24 @@ impl Error {
     /// With the name that was asked for.
     pub(super) fn of_topic(self, name: &str) -> Self {
         if matches!(self, Self::TopicExists(_)) { Self::TopicExists(name.to_owned()) } else { self }
+    }
+}
+
+/// `idle_session_timeout` is as old, and grants on schemas have their present meaning.
+const SERVER_MIN: u32 = 15;
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_before_15_is_too_old() {
+        for old in ["14.9", "9.6.24", "14.2 (Debian 14.2-1)", "13beta1"] {
+            assert!(is_too_old(old), "{old}");
+        }
+        for new in ["15.0", "17.2 (Debian 17.2-1)", "18devel", "unknown", ""] {
+            assert!(!is_too_old(new), "{new}");
+        }
     }
 }

@@ -13,11 +13,12 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0005_keys.sql"),
 ];
 
-/// Applies what is missing, each step in a transaction. Two programs do not migrate at a time.
-pub(super) async fn migrate(pool: &Pool) -> Answer<()> {
+/// Applies what is missing, each step in a transaction, and counts the steps. Two programs do not
+/// migrate at a time.
+pub(super) async fn migrate(pool: &Pool) -> Answer<usize> {
     let mut client = pool.connect().await?.client;
     let told = |error: tokio_postgres::Error| link::meaning(&error);
-    loop {
+    for steps in 0.. {
         let transaction = client.transaction().await.map_err(told)?;
         transaction.batch_execute(PREPARE).await.map_err(told)?;
         let found = transaction.query_one(VERSION, &[]).await.map_err(told)?.get(0);
@@ -25,12 +26,15 @@ pub(super) async fn migrate(pool: &Pool) -> Answer<()> {
             return Err(Error::SchemaVersion { found, needed: needed() });
         }
         let next = usize::try_from(found).ok().and_then(|done| MIGRATIONS.get(done));
-        let Some(statements) = next else { return transaction.commit().await.map_err(told) };
+        let Some(statements) = next else {
+            return transaction.commit().await.map(|()| steps).map_err(told);
+        };
         transaction.batch_execute(statements).await.map_err(told)?;
         let text = "insert into moldau.schema_versions values ($1)";
         transaction.execute(text, &[&(found + 1)]).await.map_err(told)?;
         transaction.commit().await.map_err(told)?;
     }
+    unreachable!("the steps end")
 }
 
 /// Whether this program can work with the schema. A newer one fits: migrations keep what the

@@ -63,16 +63,21 @@ impl Server {
 
     /// How to connect to a database of the caller's own, with the schema.
     pub(crate) async fn database(&self) -> Settings {
+        let settings = self.empty_database();
+        Postgres::migrate(&settings).await.unwrap();
+        settings
+    }
+
+    /// How to connect to a database of the caller's own that has no schema.
+    pub(crate) fn empty_database(&self) -> Settings {
         let name = format!("moldau_{}", self.databases.fetch_add(1, Ordering::Relaxed));
         let made = self.psql(&format!("create database {name}"));
         assert!(made, "a database cannot be made");
-        let settings = Settings {
+        Settings {
             connection: format!("host={} user=moldau dbname={name}", self.data().display()),
             connections_max: 8,
             timeout: Duration::from_secs(20),
-        };
-        Postgres::migrate(&settings).await.unwrap();
-        settings
+        }
     }
 
     fn data(&self) -> PathBuf {

@@ -5,7 +5,7 @@
 mod postgres_server;
 #[path = "../../../cluster/tests/it/s3_server/mod.rs"]
 #[expect(dead_code, reason = "the tests of the crate `cluster` use all of it")]
-mod s3_server;
+pub(crate) mod s3_server;
 
 /// What the S3 server uses to answer late.
 mod faults {
@@ -14,7 +14,7 @@ mod faults {
     }
 }
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -29,46 +29,75 @@ use crate::ledger::Repeats;
 use crate::traffic::{Numbered, block_on, connect, soon};
 use crate::world::{Process, moldau};
 
-/// The services of a cluster, and its brokers.
-struct World {
+/// The services of a cluster, and the files of its brokers.
+pub(crate) struct Services {
     _database: Arc<Server>,
-    _store: S3Server,
+    pub(crate) store: S3Server,
+    connection: String,
+    dir: PathBuf,
+}
+
+impl Services {
+    /// A store, and a database without the schema.
+    pub(crate) async fn start(dir: &Path) -> Self {
+        let (database, store) = (postgres_server::shared(), S3Server::start().await);
+        let (access_key, secret_key) = (s3_server::ACCESS_KEY, s3_server::SECRET_KEY);
+        let text = format!(
+            "[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {secret_key}\n"
+        );
+        std::fs::write(dir.join("keys"), text).unwrap();
+        let connection = format!("{} password={PASSWORD}", database.empty_database().connection);
+        Self { _database: database, store, connection, dir: dir.to_owned() }
+    }
+
+    /// The file of a broker.
+    pub(crate) fn file(&self, id: i32) -> PathBuf {
+        self.file_with(id, &self.connection, s3_server::BUCKET)
+    }
+
+    /// The same with other services.
+    pub(crate) fn file_with(&self, id: i32, connection: &str, bucket: &str) -> PathBuf {
+        let file = self.dir.join(format!("cluster-{id}.yaml"));
+        let settings = self.store.settings();
+        let text = format!(
+            "broker.id: {id}\nbroker.rack: rack-{id}\nlinger_ms: 10\n\
+             postgres:\n  url: {connection}\n\
+             bucket:\n  name: {bucket}\n  endpoint: {}\n  prefix: {}\n  credentials_file: {}\n",
+            settings.endpoint.as_deref().unwrap(),
+            settings.prefix,
+            self.dir.join("keys").display(),
+        );
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    pub(crate) fn connection(&self) -> &str {
+        &self.connection
+    }
+
+    pub(crate) async fn broker(&self, id: i32) -> Process {
+        let mut command = Command::new(moldau());
+        command.args(["broker", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.arg("--cluster").arg(self.file(id));
+        // The requests of a process that starts are served by this thread.
+        tokio::task::spawn_blocking(move || Process::start(command)).await.unwrap()
+    }
+}
+
+/// The brokers of a cluster.
+struct World {
+    _services: Services,
     brokers: Vec<Process>,
 }
 
 impl World {
     async fn start(dir: &Path) -> Self {
-        let (database, store) = (postgres_server::shared(), S3Server::start().await);
-        let settings = database.database().await;
-        let keys = dir.join("keys");
-        let (access_key, secret_key) = (s3_server::ACCESS_KEY, s3_server::SECRET_KEY);
-        let text = format!(
-            "[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {secret_key}\n"
-        );
-        std::fs::write(&keys, text).unwrap();
-        let bucket = store.settings();
+        let services = Services::start(dir).await;
         let mut brokers = Vec::new();
         for id in 1..=3 {
-            let file = dir.join(format!("cluster-{id}.yaml"));
-            let text = format!(
-                "broker.id: {id}\nbroker.rack: rack-{id}\nlinger_ms: 10\n\
-                 postgres:\n  url: {}\n\
-                 bucket:\n  name: {}\n  endpoint: {}\n  prefix: {}\n  credentials_file: {}\n",
-                settings.connection,
-                bucket.bucket,
-                bucket.endpoint.as_deref().unwrap(),
-                bucket.prefix,
-                keys.display(),
-            );
-            std::fs::write(&file, text).unwrap();
-            let mut command = Command::new(moldau());
-            command.args(["broker", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-            command.arg("--cluster").arg(file);
-            // The requests of a process that starts are served by this thread.
-            let started = tokio::task::spawn_blocking(move || Process::start(command));
-            brokers.push(started.await.unwrap());
+            brokers.push(services.broker(id).await);
         }
-        Self { _database: database, _store: store, brokers }
+        Self { _services: services, brokers }
     }
 
     /// The broker that is the controller, and coordinates groups.
@@ -136,3 +165,6 @@ fn nothing_is_lost_and_the_group_goes_on_where_the_controller_is_killed() {
         created.into_iter().for_each(|created| created.unwrap());
     });
 }
+
+/// Of the user of the database, whom that lets in without it.
+pub(crate) const PASSWORD: &str = "PASSWORD-OF-TEST";

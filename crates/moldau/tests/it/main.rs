@@ -6,6 +6,7 @@ mod bad_input;
 mod check;
 mod client_tools;
 mod cluster;
+mod cluster_operation;
 mod config_check;
 mod crash;
 mod disk_full;

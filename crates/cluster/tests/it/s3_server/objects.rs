@@ -31,7 +31,7 @@ struct Inner {
     /// With the time of their PUT.
     objects: Mutex<BTreeMap<String, (SystemTime, Bytes)>>,
     /// The list as it was at the last list.
-    listed: Mutex<BTreeMap<String, SystemTime>>,
+    listed: Mutex<BTreeMap<String, (SystemTime, usize)>>,
     lists_are_stale: AtomicBool,
     conditions_are_ignored: AtomicBool,
 }
@@ -99,7 +99,8 @@ impl Objects {
     fn list(&self, input: ListObjectsV2Input) -> S3Result<S3Response<ListObjectsV2Output>> {
         is_ours(&input.bucket)?;
         let objects = lock(&self.0.objects);
-        let current = objects.iter().map(|(name, (time, _))| (name.clone(), *time));
+        let current = objects.iter();
+        let current = current.map(|(name, (time, bytes))| (name.clone(), (*time, bytes.len())));
         let current: BTreeMap<_, _> = current.collect();
         let before = std::mem::replace(&mut *lock(&self.0.listed), current.clone());
         let is_stale = self.0.lists_are_stale.load(Ordering::Relaxed);
@@ -110,12 +111,12 @@ impl Objects {
         let mut wanted = wanted.filter(|(name, _)| *name > after).peekable();
         let mut contents = Vec::new();
         while contents.len() < PAGE
-            && let Some((name, time)) = wanted.next()
+            && let Some((name, (time, size))) = wanted.next()
         {
             contents.push(Object {
                 key: Some(name),
                 last_modified: Some(Timestamp::from(time)),
-                size: Some(1),
+                size: Some(i64::try_from(size).unwrap()),
                 ..Object::default()
             });
         }

@@ -1,0 +1,41 @@
+//! `moldau cluster`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use crate::units;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterAction {
+    /// Create or migrate the schema in PostgreSQL, and try the bucket.
+    Init(ClusterFile),
+    /// Show whether the cluster is well, and what it holds. The exit code is 1 if it is not.
+    Status(ClusterFile),
+    /// Compare the records that PostgreSQL names with the objects of the bucket.
+    ///
+    /// The exit code is 1 if an object is missing or too short.
+    Check(ClusterFile),
+    /// Delete the objects that nobody needs, as the controller does now and then.
+    Gc(GcOptions),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ClusterFile {
+    /// File of a broker of the cluster (YAML).
+    #[arg(long = "cluster", value_name = "FILE")]
+    pub(crate) path: PathBuf,
+    /// Print one JSON document on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GcOptions {
+    #[command(flatten)]
+    pub(crate) file: ClusterFile,
+    /// Age of an object that no broker has committed. A broker puts a younger one again.
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = units::duration)]
+    pub(crate) uncommitted_for: Duration,
+}

@@ -1,0 +1,151 @@
+//! `moldau cluster`: what an operator does to a cluster beside running its brokers. Nothing that is
+//! printed holds a password or a key.
+
+mod check;
+mod status;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use moldau_broker::ClusterSettings;
+use moldau_cluster::{Bucket, Postgres, Store, garbage};
+use serde::Serialize;
+use tokio::runtime::Builder;
+
+use crate::arguments::{ClusterAction, ClusterFile, GcOptions};
+use crate::commands::session::print_json;
+use crate::config::{self, Sources};
+
+pub(crate) fn run(action: &ClusterAction) -> anyhow::Result<ExitCode> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(async {
+        match action {
+            ClusterAction::Init(file) => init(file).await,
+            ClusterAction::Status(file) => status::run(file).await,
+            ClusterAction::Check(file) => check::run(file).await,
+            ClusterAction::Gc(options) => collect(options).await,
+        }
+    });
+    // A connection that does not answer ends with the process.
+    runtime.shutdown_background();
+    code
+}
+
+/// The services that the file names.
+struct Services {
+    settings: ClusterSettings,
+    postgres: Postgres,
+    bucket: Bucket,
+}
+
+impl Services {
+    /// Connects to a cluster that has been set up.
+    async fn of(path: &Path) -> anyhow::Result<Self> {
+        let settings = load(path)?;
+        let postgres = match Postgres::connect(&settings.postgres).await {
+            Err(error @ moldau_cluster::Error::SchemaVersion { .. }) => {
+                let file = path.display();
+                let hint = format!("PostgreSQL: {error}; `moldau cluster init --cluster {file}`");
+                anyhow::bail!("{hint} creates what is missing")
+            }
+            connected => connected.context("PostgreSQL")?,
+        };
+        let bucket = open(&settings)?;
+        Ok(Self { settings, postgres, bucket })
+    }
+}
+
+fn load(path: &Path) -> anyhow::Result<ClusterSettings> {
+    config::cluster::load(path, &mut Sources::default())
+}
+
+fn open(settings: &ClusterSettings) -> anyhow::Result<Bucket> {
+    Bucket::open(&settings.bucket).with_context(|| bucket_name(settings))
+}
+
+/// How messages name the bucket.
+fn bucket_name(settings: &ClusterSettings) -> String {
+    let bucket = &settings.bucket;
+    match &bucket.endpoint {
+        Some(endpoint) => format!("bucket {} at {endpoint}", bucket.bucket),
+        None => format!("bucket {} in {}", bucket.bucket, bucket.region),
+    }
+}
+
+#[derive(Serialize)]
+struct Init {
+    schema_version: i32,
+    schema_steps: usize,
+    cluster_id: String,
+    bucket: String,
+}
+
+async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
+    let settings = load(&file.path)?;
+    let bucket = open(&settings)?;
+    let schema_steps = Postgres::migrate(&settings.postgres).await.context("PostgreSQL")?;
+    let postgres = Postgres::connect(&settings.postgres).await.context("PostgreSQL")?;
+    bucket.verify().await.with_context(|| bucket_name(&settings))?;
+    let status = postgres.status().await.context("PostgreSQL")?;
+    let (schema_version, cluster_id) = (status.schema_version, status.cluster_id.to_string());
+    let bucket = bucket_name(&settings);
+    if file.json {
+        print_json(&Init { schema_version, schema_steps, cluster_id, bucket })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match schema_steps {
+        0 => println!("PostgreSQL has the schema {schema_version} already: nothing was changed."),
+        _ => println!("PostgreSQL has the schema {schema_version}, made in {schema_steps} steps."),
+    }
+    println!("The {bucket} creates, reads, lists and deletes objects, and overwrites none.");
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Default, Serialize)]
+struct Collected {
+    dead: usize,
+    uncommitted: usize,
+}
+
+async fn collect(options: &GcOptions) -> anyhow::Result<ExitCode> {
+    let Services { postgres, bucket, .. } = Services::of(&options.file.path).await?;
+    let dead = garbage::collect(&postgres, &bucket).await?;
+    let mut collected = Collected { dead, uncommitted: 0 };
+    let mut last = None;
+    loop {
+        let age = options.uncommitted_for;
+        let orphans = garbage::collect_orphans(&postgres, &bucket, last, age).await?;
+        collected.uncommitted += orphans.deleted;
+        last = orphans.last;
+        if last.is_none() {
+            break;
+        }
+    }
+    if options.file.json {
+        print_json(&collected)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Collected { dead, uncommitted } = collected;
+    println!("Deleted {}.", count(dead + uncommitted, "object"));
+    println!("{dead} held records that were deleted or moved, {uncommitted} were never committed.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A number with its noun.
+fn count<N: TryInto<u64>>(number: N, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(0);
+    let end = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{end}", moldau_measure::numbers::thousands(number))
+}
+
+/// A size as the database tells it.
+fn size(bytes: i64) -> String {
+    moldau_measure::numbers::bytes(u64::try_from(bytes).unwrap_or(0))
+}
+
+/// What keeps the store from answering, if anything does.
+async fn problem_of_store(bucket: &Bucket) -> Option<String> {
+    let listed = bucket.list(None, std::time::Duration::ZERO, 1).await;
+    listed.err().map(|error| error.to_string())
+}

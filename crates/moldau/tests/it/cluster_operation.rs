@@ -1,0 +1,127 @@
+//! What an operator does with `moldau cluster`, on PostgreSQL and an S3 server.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+use bytes::Bytes;
+use moldau_client::ProducerOptions;
+use moldau_cluster::{ObjectKey, Store};
+
+use crate::cluster::{PASSWORD, Services, s3_server};
+use crate::ledger::Repeats;
+use crate::traffic::{Numbered, block_on, connect};
+use crate::world::{free_port, run};
+
+/// Runs `moldau cluster ACTION`, and gives its exit code with all that it said.
+async fn cluster(action: &str, file: &Path, more: &[&str]) -> (Option<i32>, String) {
+    let mut arguments = vec!["cluster".into(), action.into(), "--cluster".into()];
+    arguments.push(file.as_os_str().to_owned());
+    arguments.extend(more.iter().map(Into::into));
+    // The requests of the process are served by this thread.
+    let output = tokio::task::spawn_blocking(move || run(arguments)).await.unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    assert!(!said.contains(PASSWORD) && !said.contains(s3_server::SECRET_KEY), "{said}");
+    (output.status.code(), said)
+}
+
+/// The same, with the exit code and a part of what it says.
+async fn told(action: &str, file: &Path, more: &[&str], code: i32, part: &str) {
+    let (ended, said) = cluster(action, file, more).await;
+    assert!(ended == Some(code) && said.contains(part), "{action}: {ended:?} {said}");
+}
+
+#[test]
+fn a_cluster_is_set_up_watched_checked_and_cleaned() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        let file = services.file(1);
+        told("status", &file, &[], 1, "moldau cluster init").await;
+        told("init", &file, &[], 0, "has the schema 5, made in 5 steps").await;
+        told("init", &file, &[], 0, "nothing was changed").await;
+        told("status", &file, &[], 1, "No broker is alive; there is no controller.\n").await;
+        let broker = services.broker(1).await;
+        let connected = connect(broker.address).await;
+        let mut numbered = Numbered::start(&connected, "numbers", ProducerOptions::default()).await;
+        for _ in 0..30 {
+            numbered.send_one().await;
+        }
+        let (count, problems) = numbered.verify(Repeats::Never).await;
+        assert_eq!((count, problems), (30, Vec::new()));
+        let (_, said) = cluster("status", &file, &[]).await;
+        assert!(
+            said.starts_with("1 broker is alive; broker 1 is the controller since 20"),
+            "{said}"
+        );
+        assert!(said.contains(" of records, in 1 topic with 3 partitions.\n"), "{said}");
+        assert!(said.contains("fsync"), "the database of the test is not durable: {said}");
+        drop(broker);
+
+        told("check", &file, &[], 0, "Nothing is missing").await;
+        let (bucket, lost) = (services.store.bucket(), services.store.keys()[0]);
+        let orphan = ObjectKey::fresh();
+        bucket.put(orphan, Bytes::from_static(b"orphan")).await.unwrap();
+        told("check", &file, &[], 0, &format!("not committed: cluster/objects/{orphan}")).await;
+        told("gc", &file, &[], 0, "Deleted 0 objects").await;
+        let soon = ["--uncommitted-for", "0.000001s"];
+        told("gc", &file, &soon, 0, "Deleted 1 object.").await;
+        assert!(!services.store.keys().contains(&orphan));
+
+        bucket.delete(&[lost]).await.unwrap();
+        told("check", &file, &[], 1, &format!("missing: {lost}")).await;
+        bucket.put(lost, Bytes::from_static(b"short")).await.unwrap();
+        told("check", &file, &[], 1, &format!("too short: {lost}")).await;
+    });
+}
+
+#[test]
+fn init_names_each_thing_that_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        let with = |port: u16| {
+            let to = format!("host=127.0.0.1 port={port} user=moldau password={PASSWORD}");
+            services.file_with(1, &to, s3_server::BUCKET)
+        };
+        told("init", &with(free_port()), &[], 1, "no answer from the database").await;
+        let refused = message(b'E', b"SFATAL\0C28P01\0Mpassword authentication failed\0\0");
+        let part = "the database refuses: password authentication failed";
+        told("init", &with(database_that_says(refused)), &[], 1, part).await;
+        let old = [
+            message(b'R', &[0; 4]),
+            message(b'S', b"server_version\x0014.9\0"),
+            message(b'Z', b"I"),
+        ];
+        let part = "PostgreSQL 14.9 is too old";
+        told("init", &with(database_that_says(old.concat())), &[], 1, part).await;
+        let settings = services.connection().to_owned();
+        let file = services.file_with(1, &settings, "no-bucket");
+        told("init", &file, &[], 1, "it has no such bucket").await;
+        services.store.ignore_conditions();
+        told("init", &services.file(1), &[], 1, "If-None-Match").await;
+    });
+}
+
+/// A message of PostgreSQL's protocol.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(body.len() + 4).unwrap();
+    [&[kind], &len.to_be_bytes()[..], body].concat()
+}
+
+/// The port of a database that answers one client with this.
+fn database_that_says(answer: Vec<u8>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut startup = [0; 1024];
+        let received = stream.read(&mut startup).unwrap();
+        assert!(received > 8);
+        stream.write_all(&answer).unwrap();
+        // The client has read it once it closes.
+        drop(stream.read(&mut startup));
+    });
+    port
+}
