@@ -125,7 +125,8 @@ impl Failure {
     }
 
     /// Whether a layer has made all attempts that it is to make.
-    pub(crate) fn is_given_up(&self) -> bool {
+    #[must_use]
+    pub fn is_given_up(&self) -> bool {
         self.is_given_up
     }
 

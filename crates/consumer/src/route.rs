@@ -444,7 +444,8 @@ fn rest_after(
         context.set_blocked(first, refusal);
     }
     let attempt = context.attempt();
-    tracing::warn!(record = ?first, records, attempt, %failure, "failed; tried again");
+    let record = first.map(tracing::field::debug);
+    tracing::warn!(record, records, attempt, %failure, "failed; tried again");
     Rest::Postponed {
         records,
         at: UNSETTLED.next_after(failure, context),

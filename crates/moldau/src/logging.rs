@@ -6,7 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use moldau_broker::{Level, Loggers, ROOT};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::debug_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, fmt, reload};
@@ -32,10 +35,31 @@ pub(crate) fn start(level: LogLevel) -> ProcessLoggers {
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(!is_plain && std::io::stderr().is_terminal())
-        .with_target(false);
+        .with_target(false)
+        .fmt_fields(fields());
     let (filter, filter_in_use) = reload::Layer::new(levels.filter());
     tracing_subscriber::registry().with(filter).with(lines).init();
     ProcessLoggers { levels: Mutex::new(levels), filter: filter_in_use }
+}
+
+/// Writes the fields of an event. Some hold what handlers, clients and servers say: that must
+/// neither look like a line of its own, nor command a terminal, nor be of any length.
+fn fields() -> impl for<'writer> FormatFields<'writer> + 'static {
+    debug_fn(|writer, field, value| {
+        if field.name() != "message" {
+            write!(writer, "{}=", field.name())?;
+        }
+        let text = format!("{value:?}");
+        let mut letters = text.chars();
+        for letter in letters.by_ref().take(VALUE_CHARS_MAX) {
+            match letter.is_control() {
+                true => write!(writer, "{}", letter.escape_default())?,
+                false => writer.write_char(letter)?,
+            }
+        }
+        if letters.next().is_some() { writer.write_str("...") } else { Ok(()) }
+    })
+    .delimited(" ")
 }
 
 /// The loggers of this process.
@@ -87,5 +111,41 @@ fn filter_of(level: Level) -> LevelFilter {
         Level::Info => LevelFilter::INFO,
         Level::Debug => LevelFilter::DEBUG,
         Level::Trace => LevelFilter::TRACE,
+    }
+}
+
+/// Longest value in a line: enough for errors with their causes.
+const VALUE_CHARS_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// The error of a handler, which quotes a record, could forge lines of the log.
+    #[test]
+    fn what_others_say_is_one_line_of_visible_letters() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let lines = fmt::layer()
+            .with_writer(Arc::clone(&file))
+            .with_ansi(false)
+            .without_time()
+            .with_target(false)
+            .fmt_fields(fields());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            tracing::warn!(topic = "t", failure = %"bad\nERROR forged\u{1b}[31m", "dead letter");
+            tracing::warn!(failure = %"x".repeat(VALUE_CHARS_MAX + 1), "long");
+        });
+        let mut written = String::new();
+        (&*file).rewind().unwrap();
+        (&*file).read_to_string(&mut written).unwrap();
+        let long = "x".repeat(VALUE_CHARS_MAX);
+        let expected = format!(
+            " WARN dead letter topic=\"t\" failure=bad\\nERROR forged\\u{{1b}}[31m\n WARN long \
+             failure={long}...\n"
+        );
+        assert_eq!(written, expected);
     }
 }

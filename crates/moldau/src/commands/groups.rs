@@ -1,8 +1,14 @@
 //! `moldau groups`.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use moldau_client::{Admin, Cluster, OffsetSpec, TopicPartition};
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::{
+    ConsumerGroupDescribeRequest, DescribeShareGroupOffsetsRequest, ShareGroupDescribeRequest,
+    describe_share_group_offsets_request as share_offsets,
+};
 use serde::Serialize;
 
 use crate::arguments::{GroupsAction, GroupsOptions};
@@ -77,29 +83,108 @@ struct CommittedOffset {
     lag: Option<i64>,
 }
 
+/// DescribeGroups knows classic groups alone.
 async fn describe(cluster: &Cluster, admin: &Admin, group: &str, json: bool) -> anyhow::Result<()> {
-    let found = admin.describe_group(group).await?;
-    let members = found.members.into_iter().map(|member| Member {
-        member_id: member.member_id,
-        client_id: member.client_id,
-        host: member.client_host,
-    });
-    let described = DescribedGroup {
-        group: group.to_owned(),
-        state: found.group_state,
-        assignor: found.protocol_data,
-        members: members.collect(),
-        offsets: offsets(cluster, admin, group).await?,
+    let unknown = match admin.describe_group(group).await {
+        Ok(found) => {
+            let members = found.members.into_iter();
+            let members = members.map(|it| member(it.member_id, it.client_id, it.client_host));
+            let described = DescribedGroup {
+                group: group.to_owned(),
+                state: found.group_state,
+                assignor: found.protocol_data,
+                members: members.collect(),
+                offsets: offsets(admin, cluster.committed_offsets(group).await?).await,
+            };
+            return print(&described, json);
+        }
+        Err(error) if error.code() == Some(ErrorCode::GroupIdNotFound) => error,
+        Err(error) => return Err(error.into()),
     };
-    if json { print_json(&described) } else { print_described(&described) }
+    if let Some(described) = consumer_group(cluster, admin, group).await? {
+        return print(&described, json);
+    }
+    match share_group(cluster, admin, group).await? {
+        Some(described) => print(&described, json),
+        None => Err(unknown.into()),
+    }
 }
 
-async fn offsets(
+/// A group of KIP-848.
+async fn consumer_group(
     cluster: &Cluster,
     admin: &Admin,
     group: &str,
-) -> anyhow::Result<Vec<CommittedOffset>> {
-    let committed = cluster.committed_offsets(group).await?;
+) -> anyhow::Result<Option<DescribedGroup>> {
+    let coordinator = cluster.group_coordinator(group).await?;
+    let request =
+        ConsumerGroupDescribeRequest { group_ids: vec![group.to_owned()], ..Default::default() };
+    // Of a broker that does not know the protocol, no group has it.
+    let Ok(answer) = coordinator.send(&request).await else { return Ok(None) };
+    let Some(found) = answer.groups.into_iter().find(|it| it.error_code == 0) else {
+        return Ok(None);
+    };
+    let members = found.members.into_iter();
+    let members = members.map(|it| member(it.member_id, it.client_id, it.client_host));
+    Ok(Some(DescribedGroup {
+        group: group.to_owned(),
+        state: found.group_state,
+        assignor: found.assignor_name,
+        members: members.collect(),
+        offsets: offsets(admin, cluster.committed_offsets(group).await?).await,
+    }))
+}
+
+/// A group of KIP-932, whose offsets are the first that are not done.
+async fn share_group(
+    cluster: &Cluster,
+    admin: &Admin,
+    group: &str,
+) -> anyhow::Result<Option<DescribedGroup>> {
+    let coordinator = cluster.group_coordinator(group).await?;
+    let request =
+        ShareGroupDescribeRequest { group_ids: vec![group.to_owned()], ..Default::default() };
+    // As above.
+    let Ok(answer) = coordinator.send(&request).await else { return Ok(None) };
+    let Some(found) = answer.groups.into_iter().find(|it| it.error_code == 0) else {
+        return Ok(None);
+    };
+    let group_id = group.to_owned();
+    let all = share_offsets::DescribeShareGroupOffsetsRequestGroup {
+        group_id,
+        topics: None,
+        ..Default::default()
+    };
+    let request = DescribeShareGroupOffsetsRequest { groups: vec![all], ..Default::default() };
+    let answer = coordinator.send(&request).await?;
+    let mut starts = HashMap::new();
+    for topic in answer.groups.into_iter().flat_map(|group| group.topics) {
+        for partition in topic.partitions.iter().filter(|it| it.start_offset >= 0) {
+            let name = TopicPartition::of(&topic.topic_name, partition.partition_index);
+            starts.insert(name, partition.start_offset);
+        }
+    }
+    let members = found.members.into_iter();
+    let members = members.map(|it| member(it.member_id, it.client_id, it.client_host));
+    Ok(Some(DescribedGroup {
+        group: group.to_owned(),
+        state: found.group_state,
+        assignor: found.assignor_name,
+        members: members.collect(),
+        offsets: offsets(admin, starts).await,
+    }))
+}
+
+fn member(member_id: String, client_id: String, host: String) -> Member {
+    Member { member_id, client_id, host }
+}
+
+fn print(described: &DescribedGroup, json: bool) -> anyhow::Result<()> {
+    if json { print_json(described) } else { print_described(described) }
+}
+
+/// Committed offsets beside the ends of their partitions.
+async fn offsets(admin: &Admin, committed: HashMap<TopicPartition, i64>) -> Vec<CommittedOffset> {
     let wanted: Vec<(TopicPartition, OffsetSpec)> =
         committed.keys().map(|partition| (partition.clone(), OffsetSpec::Latest)).collect();
     let mut ends = admin.list_offsets(&wanted).await;
@@ -119,7 +204,7 @@ async fn offsets(
         .collect();
     offsets
         .sort_by(|left, right| (&left.topic, left.partition).cmp(&(&right.topic, right.partition)));
-    Ok(offsets)
+    offsets
 }
 
 fn print_described(group: &DescribedGroup) -> anyhow::Result<()> {

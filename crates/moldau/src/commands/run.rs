@@ -107,7 +107,7 @@ async fn start(settings: Settings) -> anyhow::Result<(App, Vec<Running>)> {
         let name = route.name();
         let handler =
             start_handler(route.handler, &guard).await.map_err(|problem| anyhow!(problem))?;
-        let tally = Tally::default();
+        let tally = Tally::new(group_type == GroupType::Share, route.layers.dead_letters.is_some());
         let throttle = route.layers.throttle_per_second.map(Throttle::per_second);
         let any = || -> AnyRoute {
             let parts = (handler.clone(), tally.clone(), throttle.clone());

@@ -61,12 +61,12 @@ impl Child {
         Ok(child)
     }
 
-    /// Waits for the end of a process that has closed its stdout, and kills it if it goes on.
-    /// Says how it ended.
-    pub(super) async fn ended(mut self) -> String {
+    /// Waits for the end of a process that has closed its end of `pipe`, and kills it if it goes
+    /// on. Says how it ended.
+    pub(super) async fn ended(mut self, pipe: &str) -> String {
         let Ok(Ok(status)) = timeout(END_TIMEOUT, self.child.wait()).await else {
             self.kill().await;
-            return "closed its stdout".to_owned();
+            return format!("closed its {pipe}");
         };
         self.show_last_messages().await;
         in_words(status)

@@ -78,6 +78,9 @@ impl HttpTo {
             return Err(format!("{url:?} is neither an http nor an https address"));
         }
         let authority = uri.authority().ok_or_else(|| format!("{url:?} names no host"))?;
+        if authority.host().is_empty() {
+            return Err(format!("{url:?} names no host"));
+        }
         let header = |text: &str| HeaderValue::from_str(text).map_err(|error| error.to_string());
         let authorization = authorization.map(|text| {
             let mut value = header(text)?;
@@ -134,7 +137,8 @@ impl fmt::Display for HttpTo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.split('?').next().unwrap_or_default();
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        write!(f, "{scheme}://{}:{}{path}", self.host, self.port)
+        let brackets = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{scheme}://{}{}{}:{}{path}", brackets.0, self.host, brackets.1, self.port)
     }
 }
 
@@ -208,7 +212,7 @@ fn outcome(
     body: &[u8],
     form: Form,
 ) -> Result<Outcome, String> {
-    if headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes() == REPLY_TYPE) {
+    if headers.get(CONTENT_TYPE).is_some_and(is_reply) {
         let parsed = Outcome::parse_body(body, form, status.is_success());
         return parsed.map_err(|problem| format!("wrote {}, a reply {problem}", shown(body)));
     }
@@ -228,6 +232,12 @@ fn outcome(
         }
     };
     Ok(Outcome::Refused(Refusal { error, retry, ..Refusal::default() }))
+}
+
+/// Whether a content type is that of a reply. Frameworks add a parameter such as `charset=utf-8`.
+fn is_reply(content_type: &HeaderValue) -> bool {
+    let media_type = content_type.as_bytes().split(|byte| *byte == b';').next();
+    media_type.is_some_and(|it| it.trim_ascii().eq_ignore_ascii_case(REPLY_TYPE))
 }
 
 /// Whether a status says nothing about the record itself: the service is busy, is being deployed,
@@ -318,16 +328,26 @@ mod tests {
         let failed = refusal(200, &headers, br#"{"error":"e","failed":[1],"retry":false}"#);
         assert_eq!((failed.failed, failed.retry), (vec![1], Retrying::Never));
         let wrong = outcome(StatusCode::OK, &headers, b"ok", TEXT).unwrap_err();
+        assert!(wrong.ends_with("a reply that is not valid: expected value at line 1 column 1"));
         assert!(wrong.starts_with("wrote \"ok\", a reply "), "{wrong}");
+    }
+
+    /// Flask, Express and others add a charset; the error in the body was taken for success.
+    #[test]
+    fn a_reply_type_with_parameters_is_one() {
+        for name in ["application/vnd.moldau+json; charset=utf-8", "Application/vnd.Moldau+JSON"] {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(name))]);
+            assert_eq!(refusal(200, &headers, br#"{"error":"e"}"#).error, "e", "{name}");
+        }
     }
 
     #[test]
     fn wrong_addresses_are_refused() {
-        for url in ["", "host/path", "ftp://host/", "http://user:secret@host/"] {
+        for url in ["", "host/path", "ftp://host/", "http://:80/", "http://user:secret@host/"] {
             let refused = HttpTo::parse(url, None, None).map(|to| to.to_string()).unwrap_err();
             assert!(!refused.contains("secret"), "{refused}");
         }
         let to = HttpTo::parse("http://[::1]:81/a?token=secret", None, None).unwrap();
-        assert_eq!(to.to_string(), "http://::1:81/a");
+        assert_eq!(to.to_string(), "http://[::1]:81/a");
     }
 }

@@ -81,8 +81,10 @@ struct Process {
 /// How a process ended.
 enum End {
     Stopped,
-    /// It closed its stdout or stdin.
+    /// It closed its stdout.
     Gone,
+    /// It closed its stdin, and does not get what it is sent.
+    Deaf,
     /// It wrote something else than replies.
     Garbage(String),
     /// It did not answer this request in time.
@@ -111,7 +113,9 @@ async fn begin(shared: &Shared, slot: usize) -> Result<Process, String> {
             let (out, progress) = (BytesMut::new(), Progress::None);
             Ok(Process { child, decoder, out, progress, oldest: None })
         }
-        Ok(Ok(false)) => Err(format!("{} before it wrote {{\"moldau\":1}}", child.ended().await)),
+        Ok(Ok(false)) => {
+            Err(format!("{} before it wrote {{\"moldau\":1}}", child.ended("stdout").await))
+        }
         Ok(Err(problem)) => {
             child.kill().await;
             Err(problem)
@@ -141,7 +145,8 @@ async fn serve(
             shared.with(|dispatch| dispatch.fail(slot, Blame::Any));
             return None;
         }
-        End::Gone => (child.ended().await, Blame::Any),
+        End::Gone => (child.ended("stdout").await, Blame::Any),
+        End::Deaf => (child.ended("stdin").await, Blame::Any),
         End::Garbage(problem) => {
             child.kill().await;
             (problem, Blame::Any)
@@ -173,7 +178,7 @@ impl Process {
             self.gather(shared, slot);
             let deadline = self.deadline(shared, slot);
             let Child { stdin, stdout, .. } = &mut self.child;
-            let Some(stdin) = stdin else { return End::Gone };
+            let Some(stdin) = stdin else { return End::Deaf };
             tokio::select! {
                 biased;
                 _ = stop.changed() => return End::Stopped,
@@ -187,7 +192,7 @@ impl Process {
                 }
                 written = stdin.write(&self.out), if !self.out.is_empty() => match written {
                     Ok(bytes) => self.out.advance(bytes),
-                    Err(_) => return End::Gone,
+                    Err(_) => return End::Deaf,
                 },
                 // While more waits to be written than a pipe holds, nothing is gathered.
                 () = shared.wake.get(slot).expect("each process has its own").notified(),

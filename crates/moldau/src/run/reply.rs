@@ -181,7 +181,7 @@ pub(crate) fn shown(json: &[u8]) -> String {
 }
 
 fn keys(json: &[u8]) -> Result<Keys, String> {
-    serde_json::from_slice(json).map_err(|error| error.to_string())
+    serde_json::from_slice(json).map_err(|error| format!("that is not valid: {error}"))
 }
 
 fn payload(

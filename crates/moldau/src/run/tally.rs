@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use moldau_consumer::{Context, Failure, Handler, Layer, MessageRef, Work};
 
 /// Counts what comes of records: a layer between retries and dead letters. Clones share the counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tally {
     counts: Arc<Counts>,
+    /// Whether a failure that no layer within settled is the end of its record.
+    is_end: fn(&Failure) -> bool,
 }
 
 #[derive(Debug, Default)]
@@ -19,12 +21,23 @@ struct Counts {
 }
 
 impl Tally {
+    /// For a route of a share group or not, with dead letters or not: without them a record that
+    /// a share group does not reject is tried again.
+    pub(crate) fn new(is_shared: bool, has_dead_letters: bool) -> Self {
+        let is_end: fn(&Failure) -> bool = match (has_dead_letters, is_shared) {
+            (true, _) => |_| true,
+            (false, true) => |failure| failure.is_given_up() || !failure.is_retriable(),
+            (false, false) => |_| false,
+        };
+        Self { counts: Arc::default(), is_end }
+    }
+
     /// Records that were handled.
     pub(crate) fn handled(&self) -> u64 {
         self.counts.handled.load(Ordering::Relaxed)
     }
 
-    /// Attempts that failed and were to be followed by another one.
+    /// Attempts of records that failed and are followed by another one.
     pub(crate) fn postponed(&self) -> u64 {
         self.counts.postponed.load(Ordering::Relaxed)
     }
@@ -56,7 +69,8 @@ impl<W: Work> Layer<W> for Tally {
             Err(failure) => {
                 let concerns = |message: MessageRef<'_>| failure.concerns(message.offset());
                 handled.fetch_add(count(&|it| !concerns(it)), Ordering::Relaxed);
-                failed.fetch_add(count(&concerns), Ordering::Relaxed)
+                let counter = if (self.is_end)(failure) { failed } else { postponed };
+                counter.fetch_add(count(&concerns), Ordering::Relaxed)
             }
         };
         called

@@ -47,7 +47,8 @@ fn poison_records_become_dead_letters_and_all_others_are_handled() {
             })
             .collect();
         let hint = "stdout is for replies, stderr for messages, 2 times";
-        let garbage = format!("wrote \"hello\", a reply expected value at line 1 column 1; {hint}");
+        let problem = "expected value at line 1 column 1";
+        let garbage = format!("wrote \"hello\", a reply that is not valid: {problem}; {hint}");
         let expected = [
             ("kill", "2", "the handler exited with signal 9, 2 times"),
             ("exit", "2", "the handler exited with status 3, 2 times"),
@@ -256,6 +257,98 @@ fn a_worker_that_cannot_start_says_why() {
     });
 }
 
+/// The summary counted each failure as a record that was given up, though nothing was.
+#[test]
+fn without_dead_letters_no_record_is_given_up() {
+    block_on(async {
+        let site = Site::new(&[("in", 1)]).await;
+        site.write("handler.py", HANDLER);
+        site.produce("in", &[(None, "never")]).await;
+        let rest = "routes:\n  - topics: in\n    handler: {command: [python3, handler.py]}\n";
+        let mut worker = site.worker(&site.config("worker.yaml", rest));
+        let logged = worker.wait_for_line("failed; tried again");
+        assert!(logged.contains("record=in-0@0 records=1 attempt=1"), "{logged}");
+        let said = worker.terminate();
+        assert!(said.contains("in: 0 handled, ") && said.ends_with(", 0 given up"), "{said}");
+        assert!(!said.contains(" 0 retries"), "{said}");
+    });
+}
+
+#[test]
+fn a_process_that_closes_its_stdin_is_named_as_such() {
+    const DEAF: &str = r#"
+import os, time
+os.close(0)
+print('{"moldau":1}', flush=True)
+time.sleep(10000)
+"#;
+    block_on(async {
+        let site = Site::new(&[("in", 1)]).await;
+        site.write("deaf.py", DEAF);
+        site.produce("in", &[(None, "a")]).await;
+        let rest = "routes:\n  - topics: in\n    handler: \
+                    {command: [python3, deaf.py], crashes_max: 1}\n";
+        let mut worker = site.worker(&site.config("worker.yaml", rest));
+        worker.wait_for_line("handler process 0 of in closed its stdin; it is started again");
+        worker.terminate();
+    });
+}
+
+/// What follows on the topics of a route, and what is said of it.
+const FAULTS: &[(&str, &str)] = &[
+    ("handler: {}", "FILE:5:14: the key \"command\" is missing, or url"),
+    ("handler: {command: []}", "FILE:5:24: command: names no program"),
+    ("handler: {comand: [a]}", "unknown key \"comand\"; did you mean \"command\"?"),
+    ("handler: {url: 'http://u:p@h/'}", "a user and password belong into authorization_file"),
+    ("handler: {url: 'http://h/', processes: 2}", "processes: needs command"),
+    ("handler: {command: [a], url: 'http://h/'}", "url: cannot be combined with command"),
+    ("handler: {command: [a], processes: 0}", "processes: must be from 1 to 1024"),
+    (
+        "handler: {command: [a], protocol: length-prefixed, value: json}",
+        "value: the protocol length-prefixed has bytes, not text",
+    ),
+    (
+        "dead_letters: in\n    handler: {command: [a]}",
+        "dead_letters: must be another topic than those of the route",
+    ),
+    (
+        "handler: {command: [a]}\n  - topics: [other, in]\n    handler: {command: [a]}",
+        "topics: \"in\" is in another route",
+    ),
+    ("pattern: a.*\n    handler: {command: [a]}", "pattern: a route has topics or a pattern"),
+    (
+        "handler: {command: [a]}\n  - pattern: 'or(ders'\n    handler: {command: [a]}",
+        "6:14: pattern: \"or(ders\" is not a regular expression: unclosed group",
+    ),
+    (
+        "dead_letters: in/dead\n    handler: {command: [a]}",
+        "5:19: dead_letters: \"in/dead\" is not a name of a topic",
+    ),
+    (
+        "retry_topics: {name: 'in again', delays_ms: [1]}\n    handler: {command: [a]}",
+        "retry_topics: \"in again-1\" is not a name of a topic",
+    ),
+    ("handler: {url: 'http://:80/'}", "url: \"http://:80/\" names no host"),
+    ("partitions: [-1]\n    handler: {command: [a]}", "partitions: numbers from 0 on are needed"),
+    (
+        "partitions: [1]\n    handler: {command: [a]}\n  - pattern: a\n    \
+         handler: {command: [a]}",
+        "partitions: all routes of a process need them, or none",
+    ),
+    (
+        "retry_topics: {name: r, delays_ms: []}\n    handler: {command: [a]}",
+        "retry_topics: a name and at least one of delays_ms are needed",
+    ),
+    ("handler: {command: [a]}\nworkers: many", "must be a number or auto"),
+    ("handler: {command: [a]}\nworkers: 0", "workers: must be at least 1"),
+    ("handler: {command: [a]}\ntransactional.id: ''", "transactional.id: is empty"),
+    (
+        "handler: {command: [a]}\nsegment: {index: 2, count: 2}",
+        "segment: index must be less than count",
+    ),
+    ("handler: {command: [a]}\nsecurity.protocol: SSL", "the key \"security.protocol\" is called"),
+];
+
 #[test]
 fn a_file_is_checked_without_a_cluster() {
     let dir = tempfile::tempdir().unwrap();
@@ -275,52 +368,7 @@ fn a_file_is_checked_without_a_cluster() {
     let said = "FILE: a valid worker configuration\nin in order of keys, up to 5 attempts, dead \
                 letters to in.dead -> 2 processes: python3 handler.py\n";
     assert_eq!(check(&format!("{head}{good}")), (Some(0), said.to_owned()));
-    for (rest, problem) in [
-        ("handler: {}", "FILE:5:14: the key \"command\" is missing, or url"),
-        ("handler: {command: []}", "FILE:5:24: command: names no program"),
-        ("handler: {comand: [a]}", "unknown key \"comand\"; did you mean \"command\"?"),
-        ("handler: {url: 'http://u:p@h/'}", "a user and password belong into authorization_file"),
-        ("handler: {url: 'http://h/', processes: 2}", "processes: needs command"),
-        ("handler: {command: [a], url: 'http://h/'}", "url: cannot be combined with command"),
-        ("handler: {command: [a], processes: 0}", "processes: must be from 1 to 1024"),
-        (
-            "handler: {command: [a], protocol: length-prefixed, value: json}",
-            "value: the protocol length-prefixed has bytes, not text",
-        ),
-        (
-            "dead_letters: in\n    handler: {command: [a]}",
-            "dead_letters: must be another topic than those of the route",
-        ),
-        (
-            "handler: {command: [a]}\n  - topics: [other, in]\n    handler: {command: [a]}",
-            "topics: \"in\" is in another route",
-        ),
-        ("pattern: a.*\n    handler: {command: [a]}", "pattern: a route has topics or a pattern"),
-        (
-            "partitions: [-1]\n    handler: {command: [a]}",
-            "partitions: numbers from 0 on are needed",
-        ),
-        (
-            "partitions: [1]\n    handler: {command: [a]}\n  - pattern: a\n    \
-             handler: {command: [a]}",
-            "partitions: all routes of a process need them, or none",
-        ),
-        (
-            "retry_topics: {name: r, delays_ms: []}\n    handler: {command: [a]}",
-            "retry_topics: a name and at least one of delays_ms are needed",
-        ),
-        ("handler: {command: [a]}\nworkers: many", "must be a number or auto"),
-        ("handler: {command: [a]}\nworkers: 0", "workers: must be at least 1"),
-        ("handler: {command: [a]}\ntransactional.id: ''", "transactional.id: is empty"),
-        (
-            "handler: {command: [a]}\nsegment: {index: 2, count: 2}",
-            "segment: index must be less than count",
-        ),
-        (
-            "handler: {command: [a]}\nsecurity.protocol: SSL",
-            "the key \"security.protocol\" is called",
-        ),
-    ] {
+    for (rest, problem) in FAULTS.iter().copied() {
         let (code, said) = check(&format!("{head}{rest}"));
         assert_eq!(code, Some(1), "{rest}: {said}");
         assert!(said.contains(problem), "{rest}: {said}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use moldau_consumer::{Order, RetryTopics};
+use regex::Regex;
 use serde::Deserialize;
 
 use super::OneOrMore;
@@ -179,6 +180,9 @@ impl Keys {
             let text = "dead_letters: must be another topic than those of the route";
             return Err(Problem::at(dead, text));
         }
+        if let Some(dead) = dead_letters {
+            check_name(dead, &dead.value, "dead_letters")?;
+        }
         if let Some(records) = &self.batch_records_max {
             at_least_one(records, "batch_records_max")?;
         }
@@ -228,8 +232,12 @@ impl RetryTopicKeys {
             let text = "retry_topics: a name and at least one of delays_ms are needed";
             return Err(Problem::at(&self.delays_ms, text));
         }
-        let delays = self.delays_ms.value.into_iter().map(Duration::from_millis);
-        Ok(RetryTopics::to(&self.name, delays))
+        let delays = self.delays_ms.value.iter().copied().map(Duration::from_millis);
+        let topics = RetryTopics::to(&self.name, delays);
+        for name in topics.names() {
+            check_name(&self.delays_ms, name, "retry_topics")?;
+        }
+        Ok(topics)
     }
 }
 
@@ -252,6 +260,7 @@ fn source<T>(
                 let text = "partitions: needs one topic, not a pattern";
                 return Err(Problem::at(&partitions, text));
             }
+            check_pattern(&pattern)?;
             return Ok(Source::Pattern(pattern));
         }
         (Some(topics), None) => topics,
@@ -260,6 +269,7 @@ fn source<T>(
     if names.is_empty() || names.iter().any(|topic| topic.value.is_empty()) {
         return Err(Problem::at(&topics, "topics: at least one name is needed"));
     }
+    names.iter().try_for_each(|topic| check_name(topic, &topic.value, "topics"))?;
     let Some(partitions) = partitions else { return Ok(Source::Topics(names)) };
     let numbers = &partitions.value;
     if numbers.is_empty() || numbers.iter().any(|number| *number < 0) {
@@ -270,3 +280,36 @@ fn source<T>(
         Err(_) => Err(Problem::at(&partitions, "partitions: needs one topic, not several")),
     }
 }
+
+/// # Errors
+/// It is not a regular expression.
+fn check_pattern(pattern: &At<String>) -> Result<(), Problem> {
+    Regex::new(&pattern.value).map(drop).map_err(|error| {
+        let error = error.to_string();
+        // The lines before it draw where the fault is.
+        let reason = error.lines().last().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        let text = format!("pattern: {:?} is not a regular expression: {reason}", pattern.value);
+        Problem::at(pattern, text)
+    })
+}
+
+/// # Errors
+/// No topic of Kafka may have the name.
+fn check_name<T>(place: &At<T>, name: &str, key: &str) -> Result<(), Problem> {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if (1..=NAME_BYTES_MAX).contains(&name.len())
+        && name.bytes().all(is_legal)
+        && !matches!(name, "." | "..")
+    {
+        return Ok(());
+    }
+    let text = format!(
+        "{key}: {name:?} is not a name of a topic, which has up to {NAME_BYTES_MAX} letters, \
+         digits, dots, underscores and hyphens"
+    );
+    Err(Problem::at(place, text))
+}
+
+/// Longest name of a topic in Kafka.
+const NAME_BYTES_MAX: usize = 249;

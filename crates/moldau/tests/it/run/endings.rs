@@ -121,6 +121,8 @@ fn two_workers_share_partitions_and_one_takes_over() {
             produce(&site, from..from + 50).await;
             next += 50;
         }
+        let described = site.describe_group();
+        assert_eq!(described["members"].as_array().unwrap().len(), 2, "{described}");
         let said = first.terminate();
         assert!(said.contains(" handled, 0 retries, 0 given up"), "{said}");
         let from = u32::try_from(next).unwrap();

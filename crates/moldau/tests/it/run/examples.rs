@@ -20,6 +20,29 @@ fn example(site: &Site, name: &str) -> PathBuf {
 
 const ORDERS: [(Option<&str>, &str); 2] = [(Some("anna"), "book"), (Some("ben"), "lamp")];
 
+/// Word for word, but for the port of the broker.
+#[test]
+fn the_guide_shows_what_the_first_example_says_and_its_handler() {
+    block_on(async {
+        let site = Site::new(&[("orders", 3)]).await;
+        site.produce("orders", &ORDERS[..1]).await;
+        let mut worker = Worker::start(&example(&site, "python.yaml"), &root());
+        worker.wait_for_line("anna orders book");
+        let said = worker.terminate().replace(&site.bootstrap(), "127.0.0.1:9092");
+        let (run, end) = said.split_once("moldau run: stops").expect("it says that it stops");
+        let summary = end.lines().last().expect("a summary");
+        let handler = std::fs::read_to_string(root().join("examples/run/handler.py")).unwrap();
+        let guide = std::fs::read_to_string(root().join("docs/run.md")).unwrap();
+        for shown in [
+            format!("```text\n{run}```"),
+            format!("```text\n{summary}\n```"),
+            format!("```python\n{handler}```"),
+        ] {
+            assert!(guide.contains(&shown), "{shown}");
+        }
+    });
+}
+
 #[test]
 fn python_and_node_print_orders() {
     block_on(async {

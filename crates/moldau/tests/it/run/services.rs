@@ -49,7 +49,7 @@ class Service(BaseHTTPRequestHandler):
         produce = [{"topic": "out", "value": it, "headers": [["connections", str(connections)]]}
                    for it in values]
         self.answer(200, json.dumps({"produce": produce}).encode(),
-                    Content_Type="application/vnd.moldau+json")
+                    Content_Type="application/vnd.moldau+json; charset=utf-8")
 
     def log_message(self, *arguments):
         pass

@@ -36,6 +36,10 @@ fn workers_of_a_share_group_handle_one_partition_side_by_side() {
             site.produce("in", &[(None, value)]).await;
         }
         let out = site.read("out", |seen| seen.len() >= 4).await;
+        let described = site.describe_group();
+        assert_eq!(described["state"], "Stable", "{described}");
+        assert_eq!(described["members"].as_array().unwrap().len(), 2, "{described}");
+        assert_eq!(described["offsets"][0]["topic"], "in", "{described}");
         for worker in workers {
             worker.kill();
         }

@@ -13,7 +13,7 @@ use moldau_client::{
 use moldau_records::Decompressor;
 
 use crate::traffic::{PATIENCE, connect, now_ms, soon};
-use crate::world::{Process, moldau};
+use crate::world::{Process, moldau, run};
 
 /// A broker and a directory for files.
 pub(super) struct Site {
@@ -136,6 +136,14 @@ impl Site {
     }
 
     /// Offsets that the group `workers` has committed of a topic, in sum.
+    /// The group `workers` as `moldau groups describe` shows it.
+    pub(super) fn describe_group(&self) -> serde_json::Value {
+        let at = self.bootstrap();
+        let output = run(["groups", "describe", "workers", "--json", "--bootstrap", at.as_str()]);
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
     pub(super) async fn committed(&self, topic: &str) -> i64 {
         self.committed_by("workers", topic).await
     }
