@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -37,7 +38,7 @@ func run(args []string) error {
 	if len(args) < 3 {
 		return errors.New("usage: client BOOTSTRAP SCENARIO TOPIC [CODEC]")
 	}
-	p := &program{bootstrap: args[:1], topic: args[2]}
+	p := &program{bootstrap: strings.Split(args[0], ","), topic: args[2]}
 	if authority := os.Getenv("CONFORMANCE_AUTHORITY"); authority != "" {
 		certificates, err := os.ReadFile(authority)
 		if err != nil {

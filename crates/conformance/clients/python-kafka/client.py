@@ -16,6 +16,7 @@ from transactions import Transactions
 POLL_MS = 100
 DEADLINE_S = 40
 BATCH = 80
+BROKERS = int(os.environ.get("CONFORMANCE_BROKERS", "1"))
 
 
 class Checks:
@@ -182,8 +183,9 @@ class Client(Checks):
         self.await_partitions(5)
         self.check("partitions can be added", len(self.partitions()) == 5, self.partitions())
         cluster = admin.describe_cluster()
-        self.check("the cluster names its node and controller",
-                   len(cluster["brokers"]) == 1 and cluster["controller_id"] >= 0, cluster)
+        nodes = [broker.get("node_id", broker.get("broker_id")) for broker in cluster["brokers"]]
+        self.check("the cluster names its nodes and controller",
+                   len(nodes) == BROKERS and cluster["controller_id"] in nodes, cluster)
         admin.delete_topics([self.topic])
         self.await_partitions(0)
         self.check("a deleted topic is gone", not self.partitions(), self.partitions())
