@@ -125,8 +125,8 @@ fn start(arguments: &[String]) -> Result<(Process, String), Error> {
     Ok((process, line.trim().to_owned()))
 }
 
-/// Records per second, and CPU seconds per million records.
-type Figures = (f64, f64);
+/// Records per second; CPU seconds and page faults per million records.
+type Figures = (f64, f64, f64);
 
 fn compare(options: &Options) -> Result<(), Error> {
     let (_broker, bootstrap) = match &options.bootstrap {
@@ -165,23 +165,27 @@ fn run(
         format!("records={records}"),
         format!("modes={mode}"),
     ])?;
-    let (rate, cpu) = line.split_once(' ').ok_or_else(|| format!("{mode} failed: {line}"))?;
-    Ok((rate.parse()?, cpu.parse()?))
+    let figures: Vec<&str> = line.split(' ').collect();
+    let [rate, cpu, faults] = figures[..] else { return Err(format!("{mode}: {line}").into()) };
+    Ok((rate.parse()?, cpu.parse()?, faults.parse()?))
 }
 
 fn print(partitions: usize, modes: &[String], figures: &[Vec<Figures>]) {
     println!("{partitions} partitions");
-    println!("mode        M records/s  M records/s and core  CPU s/M  speed/raw  CPU raw/mode");
+    println!(
+        "mode        M records/s  M records/s and core  CPU s/M  speed/raw  CPU raw/mode  faults/M"
+    );
     let medians: Vec<Figures> = figures
         .iter()
         .map(|of_mode| {
-            (median(of_mode.iter().map(|it| it.0)), median(of_mode.iter().map(|it| it.1)))
+            let of = |figure: fn(&Figures) -> f64| median(of_mode.iter().map(figure));
+            (of(|it| it.0), of(|it| it.1), of(|it| it.2))
         })
         .collect();
-    let (raw_rate, raw_cpu) = medians.first().copied().unwrap_or((1.0, 1.0));
-    for (mode, (rate, cpu)) in modes.iter().zip(&medians) {
+    let (raw_rate, raw_cpu, _) = medians.first().copied().unwrap_or((1.0, 1.0, 0.0));
+    for (mode, (rate, cpu, faults)) in modes.iter().zip(&medians) {
         println!(
-            "{mode:<10} {:>12.3} {:>21.3} {:>8.3} {:>10.3} {:>13.3}",
+            "{mode:<10} {:>12.3} {:>21.3} {:>8.3} {:>10.3} {:>13.3} {faults:>9.0}",
             rate / 1e6,
             1.0 / cpu,
             cpu,

@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 
 use crate::{Error, Options};
 
-/// Consumes the topic; prints records per second, and CPU seconds per million records.
+/// Consumes the topic; prints records per second, and CPU seconds and page faults per million
+/// records.
 pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let partitions = options.partitions.first().copied().ok_or("no partitions")?;
@@ -37,8 +38,8 @@ pub(crate) fn measure(options: &Options) -> Result<(), Error> {
         app.run(course.ended()).await?;
         Ok(())
     })?;
-    let (rate, cpu) = course.figures();
-    println!("{rate} {cpu}");
+    let (rate, cpu, faults) = course.figures();
+    println!("{rate} {cpu} {faults}");
     Ok(())
 }
 
@@ -87,9 +88,22 @@ struct Course {
     last_offset: i64,
     records: usize,
     partitions_left: AtomicUsize,
-    /// Guards time and CPU time at the first and the last record.
-    marks: Mutex<Vec<(Instant, Duration)>>,
+    /// Guards what was used up to the first and the last record.
+    marks: Mutex<Vec<Mark>>,
     over: Notify,
+}
+
+/// What a process has used at a moment.
+struct Mark {
+    at: Instant,
+    cpu: Duration,
+    page_faults: u64,
+}
+
+impl Mark {
+    fn now() -> Self {
+        Self { at: Instant::now(), cpu: cpu_time(), page_faults: page_faults() }
+    }
 }
 
 impl Course {
@@ -114,10 +128,10 @@ impl Course {
     fn saw_end(&self, offset: i64) {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         if marks.is_empty() {
-            marks.push((Instant::now(), cpu_time()));
+            marks.push(Mark::now());
         }
         if offset == self.last_offset && self.partitions_left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            marks.push((Instant::now(), cpu_time()));
+            marks.push(Mark::now());
             self.over.notify_one();
         }
     }
@@ -130,12 +144,14 @@ impl Course {
         self.over.notified().await;
     }
 
-    fn figures(&self) -> (f64, f64) {
+    fn figures(&self) -> (f64, f64, f64) {
         let marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let [(start, cpu_before), (end, cpu_after)] = marks[..] else { return (0.0, 0.0) };
+        let [start, end] = &marks[..] else { return (0.0, 0.0, 0.0) };
         let records = self.records as f64;
-        let rate = records / (end - start).as_secs_f64();
-        (rate, (cpu_after - cpu_before).as_secs_f64() * 1e6 / records)
+        let rate = records / (end.at - start.at).as_secs_f64();
+        let cpu = (end.cpu - start.cpu).as_secs_f64() * 1e6 / records;
+        let faults = (end.page_faults - start.page_faults) as f64;
+        (rate, cpu, faults * 1e6 / records)
     }
 }
 
@@ -147,4 +163,12 @@ pub(crate) fn cpu_time() -> Duration {
         stat.split(' ').next()?.parse::<u64>().ok()
     });
     Duration::from_nanos(nanos.sum())
+}
+
+/// Page faults of this process that no disk had to serve: memory used for the first time.
+fn page_faults() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program may hold spaces.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    fields.split_whitespace().nth(7).and_then(|faults| faults.parse().ok()).unwrap_or(0)
 }
