@@ -190,17 +190,10 @@ static APIS: &[Api] = apis! {
         typed!(StreamsGroupDescribeRequest, api::streams_topologies::describe);
 };
 
-/// What the brokers of a cluster do not serve: transactions, share and streams groups, more
-/// partitions for a topic, and what there is only with a journal.
+/// What the brokers of a cluster do not serve: share and streams groups, more partitions for a
+/// topic, and what there is only with a journal.
 const ALONE: &[ApiKey] = &[
-    ApiKey::AddPartitionsToTxn,
-    ApiKey::AddOffsetsToTxn,
-    ApiKey::EndTxn,
     ApiKey::WriteTxnMarkers,
-    ApiKey::TxnOffsetCommit,
-    ApiKey::DescribeProducers,
-    ApiKey::DescribeTransactions,
-    ApiKey::ListTransactions,
     ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
     ApiKey::ElectLeaders,

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use moldau_coordinator::GroupRecord;
+use moldau_coordinator::transactions::TransactionRecord;
 use moldau_protocol::Uuid;
 
 use crate::logs::{Lsn, TopicId};
@@ -48,9 +49,12 @@ impl State {
             | MetadataRecord::ScramCredentialsChanged(_)) => self.security.replay(record),
             // It names the cluster that this broker is part of already.
             MetadataRecord::ClusterBegun { .. } => {}
-            MetadataRecord::Transaction(_)
-            | MetadataRecord::Share(_)
-            | MetadataRecord::ProducerIds(_) => {
+            MetadataRecord::Transaction(record) => {
+                let record =
+                    TransactionRecord::decode(&record).map_err(|error| error.to_string())?;
+                self.transactions.replay(record);
+            }
+            MetadataRecord::Share(_) | MetadataRecord::ProducerIds(_) => {
                 return Err("a record that no cluster writes".to_owned());
             }
             MetadataRecord::TopicDeleted { id } => {
@@ -74,6 +78,7 @@ impl State {
         let before = self.catalog.all();
         let stays: HashSet<Uuid> = restored.catalog.all().iter().map(|topic| topic.id).collect();
         self.groups.replace(restored.groups);
+        self.transactions.replace(restored.transactions);
         self.catalog.replace(restored.catalog);
         self.security.replace(&restored.security);
         self.quotas.replace(restored.quotas);

@@ -23,6 +23,7 @@ use crate::shared_logs::SharedLogs;
 use crate::state::{Site, State};
 use crate::storage::Storage;
 use crate::submissions::Submissions;
+use crate::transaction_ends::Marking;
 use crate::upkeep::Upkeep;
 
 /// What a broker needs to be one of a cluster.
@@ -73,6 +74,7 @@ impl Services<Postgres, Bucket> {
 pub(crate) struct Joined<Q, S> {
     pub(crate) member: Member<Q, S>,
     upkeep: Upkeep<Q, S>,
+    marking: Marking,
     registration: Registration,
     telling: Option<Telling>,
 }
@@ -85,9 +87,10 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
     pub(crate) async fn of(
         services: Services<Q, S>,
         settings: &ClusterSettings,
-        config: Config,
+        mut config: Config,
         address: SocketAddr,
     ) -> Result<Self, Error> {
+        config.transactions.markers_follow = true;
         let Services { frames, sequencer, store, wakes, telling } = services;
         let row = row(settings, &config, address);
         let (restored, next_sequence, cluster_id) = load_or_begin(&*frames, &config, &row).await?;
@@ -110,6 +113,8 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
         let state = Arc::new(State::of(config, site, restored, wall_clock_ms()));
         let (own, same) = (Arc::clone(&sequencer), Arc::clone(&state));
         let upkeep = Upkeep { sequencer: own, store, state: same };
+        let (own, same) = (Arc::clone(&logs) as Arc<dyn ClusterLogs>, Arc::clone(&state));
+        let marking = Marking { logs: own, state: same };
         let member = Member {
             frames,
             sequencer,
@@ -122,7 +127,7 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
             next_sequence,
             snapshots: Snapshots::default(),
         };
-        Ok(Self { member, upkeep, registration, telling })
+        Ok(Self { member, upkeep, marking, registration, telling })
     }
 }
 
@@ -155,11 +160,12 @@ impl Membership {
         let (leave, left) = oneshot::channel();
         let own = supervisor.clone();
         let run = move || {
-            let Joined { member, upkeep, registration, telling } = joined;
+            let Joined { member, upkeep, marking, registration, telling } = joined;
             runtime.block_on(async {
                 tokio::select! {
                     () = member.run(registration, &own) => {}
                     () = upkeep.run() => {}
+                    () = marking.run() => {}
                     _left = left => {}
                 }
             });

@@ -85,6 +85,7 @@ mod throttle;
 mod topic_config;
 mod topic_logs;
 mod topic_names;
+mod transaction_ends;
 mod transaction_service;
 mod upkeep;
 mod visible_topics;

@@ -12,16 +12,20 @@
 //! A deleted topic's logs are refused by [`Error::Deleted`]. A dropped [`Ticket`] cancels nothing.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use moldau_coordinator::producer_ids::ProducerIdentity;
+use moldau_coordinator::transactions::Unmarked;
+use moldau_protocol::Uuid;
 use moldau_records::ValidBatch;
 pub(crate) use moldau_storage::{
-    Admission, AppendError, Appended, EpochEnd, Error, Isolation, Lsn, ProducerState, Read,
-    ReadLimits, TimestampOffset, TopicId, Trimmed, Waiter,
+    AbortedTransaction, Admission, AppendError, Appended, EpochEnd, Error, Isolation, Lsn,
+    ProducerState, Read, ReadLimits, TimestampOffset, TopicId, Trimmed, Waiter,
 };
 use moldau_storage::{ReadOutcome, Storage};
 
@@ -73,6 +77,9 @@ pub(crate) enum TimeLookup {
     Largest,
 }
 
+/// Transactions that are open: ids of their producers, and where they have written.
+pub(crate) type OpenTransactions = BTreeMap<i64, Vec<(Uuid, i32)>>;
+
 /// The logs of a cluster.
 pub(crate) trait ClusterLogs: Send + Sync {
     /// The log of a partition. The same for each call, until the topic is deleted.
@@ -80,6 +87,15 @@ pub(crate) trait ClusterLogs: Send + Sync {
 
     /// Forgets the logs of a topic, which take no further append and serve no read.
     fn delete_topic(&self, topic: TopicId);
+
+    /// From here on the producer opens no transaction with a lower epoch. Tells where one is open.
+    fn fence(&self, producer: ProducerIdentity) -> Ticket<Vec<(Uuid, i32)>, Error>;
+
+    /// The transactions that are open.
+    fn open_transactions(&self) -> Ticket<OpenTransactions, Error>;
+
+    /// Writes the markers of a decision that are not written yet.
+    fn mark(&self, unmarked: &Unmarked, now_ms: i64) -> Ticket<(), Error>;
 }
 
 /// The log of one partition of a cluster.
@@ -112,8 +128,8 @@ pub(crate) trait ClusterLog: Debug + Send + Sync {
     /// Bytes of the batches that the log holds, as they are known.
     fn bytes(&self) -> u64;
 
-    /// The producers as they are known.
-    fn producers(&self) -> Vec<ProducerState>;
+    /// The producers, as [`Log::producers`].
+    fn producers(&self) -> Ticket<Vec<ProducerState>, Error>;
 
     /// Finds a record by time.
     fn look_up(&self, lookup: TimeLookup) -> Ticket<Option<TimestampOffset>, Error>;
@@ -275,10 +291,13 @@ impl Log {
     }
 
     /// The producers that the log knows, as DescribeProducers shows them.
-    pub(crate) fn producers(&self) -> Vec<ProducerState> {
+    ///
+    /// # Errors
+    /// As [`Log::refresh`].
+    pub(crate) async fn producers(&self) -> Result<Vec<ProducerState>, Error> {
         match self {
-            Self::Journal(log) => log.producers(),
-            Self::Cluster(log) => log.producers(),
+            Self::Journal(log) => Ok(log.producers()),
+            Self::Cluster(log) => log.producers().await,
         }
     }
 

@@ -183,6 +183,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             self.state.groups.take_over();
             self.submissions.own();
             self.state.groups.awake();
+            self.state.transactions.awake();
             self.wakes.announce_frames();
             let (epoch, sequence) = (ownership.epoch, self.next_sequence);
             tracing::info!(epoch, sequence, "this broker is the controller");

@@ -232,6 +232,10 @@ impl Broker {
             state.run_group_timer().await;
         })?;
         let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "the timer of transactions", move || async move {
+            state.transactions.run_timer(&state.stores()).await;
+        })?;
+        let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the way of metrics to the collector", move || async move {
             state.telemetry.forwarder.run().await;
         })?;
@@ -240,10 +244,6 @@ impl Broker {
 
     fn start_journal_timers(&self) -> Result<(), Error> {
         let handle = self.threads.handle();
-        let state = Arc::clone(&self.state);
-        handle.spawn_on_blocking(0, "the timer of transactions", move || async move {
-            state.transactions.run_timer(&state.stores()).await;
-        })?;
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of share groups", move || async move {
             state.shares.run_timer(&state.storage, &state.groups).await;

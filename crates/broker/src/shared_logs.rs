@@ -5,6 +5,7 @@
 //! wake names, and at all of them now and then, as a wake can be lost.
 
 mod lookups;
+mod transactions;
 
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
@@ -18,6 +19,9 @@ use moldau_cluster::{
     AppendBatch, Find, Found, LogId, Outcome, Part, ProducerBatch, Reader, Records, Refusal,
     Sequencer, Store, Wakes, Writer,
 };
+use moldau_coordinator::producer_ids::ProducerIdentity;
+use moldau_coordinator::transactions::Unmarked;
+use moldau_protocol::Uuid as TopicUuid;
 use moldau_records::{ValidBatch, iter_batches};
 use moldau_threads::Mutex;
 use tokio::runtime::Handle;
@@ -25,8 +29,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
 use crate::logs::{
-    AppendError, Appended, Bounds, ClusterLog, ClusterLogs, EpochEnd, Error, Isolation, Lsn,
-    ProducerState, Read, ReadLimits, Ticket, TimeLookup, TimestampOffset, TopicId, Trimmed, Waiter,
+    AbortedTransaction, AppendError, Appended, Bounds, ClusterLog, ClusterLogs, EpochEnd, Error,
+    Isolation, Lsn, OpenTransactions, ProducerState, Read, ReadLimits, Ticket, TimeLookup,
+    TimestampOffset, TopicId, Trimmed, Waiter,
 };
 
 /// How often logs are looked at that fetches wait for, whether a wake names them or not.
@@ -73,6 +78,7 @@ struct SharedLog<Q, S> {
 struct Known {
     start_offset: i64,
     high_watermark: i64,
+    last_stable_offset: i64,
     leader_epoch: i32,
     /// Of the last look.
     at: Option<Instant>,
@@ -177,6 +183,32 @@ impl<Q: Sequencer, S: Store> ClusterLogs for SharedLogs<Q, S> {
             log.learn(None);
         }
     }
+
+    fn fence(&self, producer: ProducerIdentity) -> Ticket<Vec<(TopicUuid, i32)>, Error> {
+        let ProducerIdentity { id, epoch } = producer;
+        self.parts.run(async move |parts| parts.fence(id, epoch).await)
+    }
+
+    fn open_transactions(&self) -> Ticket<OpenTransactions, Error> {
+        self.parts.run(async move |parts| parts.open_transactions().await)
+    }
+
+    fn mark(&self, unmarked: &Unmarked, now_ms: i64) -> Ticket<(), Error> {
+        let unmarked = unmarked.clone();
+        self.parts.run(async move |parts| parts.mark(unmarked, now_ms).await)
+    }
+}
+
+impl<Q: Sequencer, S: Store> Parts<Q, S> {
+    /// Runs a request on the cluster's thread.
+    fn run<T, F>(self: &Arc<Self>, request: impl FnOnce(Arc<Self>) -> F) -> Ticket<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let task = self.runtime.spawn(request(Arc::clone(self)));
+        Box::pin(async move { task.await.unwrap_or(Err(Error::Closed)) })
+    }
 }
 
 impl<Q, S> fmt::Debug for SharedLog<Q, S> {
@@ -193,8 +225,7 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let Some(this) = self.this.upgrade() else { return Box::pin(ready(Err(Error::Closed))) };
-        let task = self.parts.runtime.spawn(request(this));
-        Box::pin(async move { task.await.unwrap_or(Err(Error::Closed)) })
+        self.parts.run(|_| request(this))
     }
 
     fn is_watched(&self, now: Instant) -> bool {
@@ -211,14 +242,16 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
                 // An answer may be older than one that came before it.
                 known.start_offset = known.start_offset.max(found.start_offset);
                 known.high_watermark = known.high_watermark.max(found.high_watermark);
+                known.last_stable_offset = known.last_stable_offset.max(found.last_stable_offset);
                 known.leader_epoch = known.leader_epoch.max(found.leader_epoch);
                 known.at = Some(Instant::now());
                 known.is_deleted = false;
             }
             None => known.is_deleted = true,
         }
-        let is_news =
-            known.high_watermark > before.high_watermark || known.is_deleted != before.is_deleted;
+        let is_news = known.high_watermark > before.high_watermark
+            || known.last_stable_offset > before.last_stable_offset
+            || known.is_deleted != before.is_deleted;
         drop(known);
         if is_news {
             self.waiters.lock().waiting.iter().for_each(|waiter| waiter.wake());
@@ -249,22 +282,34 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
         }
     }
 
-    /// What there is to read at the high watermark, if that is known well enough.
-    fn read_at_end(&self, from: i64) -> Option<Read> {
+    /// What there is to read at the end, if that is known well enough.
+    fn read_at_end(&self, from: i64, isolation: Isolation) -> Option<Read> {
         let now = Instant::now();
         let known = *self.known.lock();
         let is_fresh = known.at.is_some_and(|at| now.duration_since(at) < FRESH_FOR);
         let is_known = is_fresh && !known.is_deleted && self.is_watched(now);
-        (is_known && from == known.high_watermark).then(|| empty_read(from, &known))
+        // Behind an append of this broker, what is stable is known with the next look.
+        let is_stable = isolation == Isolation::ReadUncommitted || from == known.last_stable_offset;
+        (is_known && is_stable && from == known.high_watermark).then(|| empty_read(from, &known))
     }
 
-    async fn read(&self, from: i64, limits: ReadLimits) -> Result<Read, Error> {
+    async fn read(
+        &self,
+        from: i64,
+        limits: ReadLimits,
+        isolation: Isolation,
+    ) -> Result<Read, Error> {
         let bytes_max = limits.bytes_max.min(limits.memory_max);
         if bytes_max == 0 && !limits.min_one {
             self.refresh().await?;
             return Ok(empty_read(from, &self.known.lock()));
         }
-        match self.parts.reader.read(self.id, from, bytes_max).await {
+        let reader = &self.parts.reader;
+        let read = match isolation {
+            Isolation::ReadUncommitted => reader.read(self.id, from, bytes_max).await,
+            Isolation::ReadCommitted => reader.read_committed(self.id, from, bytes_max).await,
+        };
+        match read {
             Ok(records) => {
                 self.learn_records(&records);
                 let known = *self.known.lock();
@@ -355,7 +400,7 @@ impl<Q: Sequencer, S: Store> ClusterLog for SharedLog<Q, S> {
             offsets_count: delta.saturating_add(1),
             max_timestamp: view.max_timestamp(),
             producer,
-            part: Part::Outside,
+            part: if view.is_transactional() { Part::Inside } else { Part::Outside },
             bytes: Bytes::copy_from_slice(view.bytes()),
         };
         // A full queue and a writer that stopped mean the same to producers: send again.
@@ -371,10 +416,10 @@ impl<Q: Sequencer, S: Store> ClusterLog for SharedLog<Q, S> {
         }))
     }
 
-    fn read(&self, from: i64, limits: ReadLimits, _isolation: Isolation) -> Ticket<Read, Error> {
-        match self.read_at_end(from) {
+    fn read(&self, from: i64, limits: ReadLimits, isolation: Isolation) -> Ticket<Read, Error> {
+        match self.read_at_end(from, isolation) {
             Some(read) => Box::pin(ready(Ok(read))),
-            None => self.run(async move |this| this.read(from, limits).await),
+            None => self.run(async move |this| this.read(from, limits, isolation).await),
         }
     }
 
@@ -388,8 +433,8 @@ impl<Q: Sequencer, S: Store> ClusterLog for SharedLog<Q, S> {
     }
 
     fn bounds(&self) -> Bounds {
-        let Known { start_offset, high_watermark, .. } = *self.known.lock();
-        Bounds { start_offset, high_watermark, last_stable_offset: high_watermark }
+        let Known { start_offset, high_watermark, last_stable_offset, .. } = *self.known.lock();
+        Bounds { start_offset, high_watermark, last_stable_offset }
     }
 
     fn end_of_epoch(&self, leader_epoch: i32) -> EpochEnd {
@@ -405,8 +450,8 @@ impl<Q: Sequencer, S: Store> ClusterLog for SharedLog<Q, S> {
         0
     }
 
-    fn producers(&self) -> Vec<ProducerState> {
-        Vec::new()
+    fn producers(&self) -> Ticket<Vec<ProducerState>, Error> {
+        self.run(async move |this| this.producers().await)
     }
 
     fn look_up(&self, lookup: TimeLookup) -> Ticket<Option<TimestampOffset>, Error> {
@@ -427,7 +472,7 @@ fn empty_read(from: i64, known: &Known) -> Read {
         next_offset: from,
         high_watermark: known.high_watermark,
         start_offset: known.start_offset,
-        last_stable_offset: known.high_watermark,
+        last_stable_offset: known.last_stable_offset,
         aborted: Vec::new(),
     }
 }
@@ -456,6 +501,14 @@ fn cut(records: Records, mut read: Read, bytes_max: usize, min_one: bool) -> Rea
         }
     }
     read.memory = read.bytes;
+    let is_read =
+        |aborted: &&moldau_cluster::AbortedTransaction| aborted.first_offset < read.next_offset;
+    let aborted = records.aborted.iter().filter(is_read).map(|aborted| AbortedTransaction {
+        producer_id: aborted.producer_id,
+        first_offset: aborted.first_offset,
+        last_offset: aborted.last_offset,
+    });
+    read.aborted = aborted.collect();
     read
 }
 

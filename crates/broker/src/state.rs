@@ -261,7 +261,12 @@ impl State {
 
     /// What transactions are written to.
     pub(crate) fn stores(&self) -> Stores<'_> {
-        Stores { storage: &self.storage, catalog: &self.catalog, groups: &self.groups }
+        Stores {
+            storage: &self.storage,
+            logs: &self.logs,
+            catalog: &self.catalog,
+            groups: &self.groups,
+        }
     }
 
     /// Aborts what logs hold of transactions that the coordinator does not know, as it may be after

@@ -2,20 +2,22 @@
 //! and the timer that aborts what takes too long.
 //!
 //! A transaction ends in one frame of the journal: the coordinator's record, a marker in each
-//! partition that was written, and the offsets that the groups get.
+//! partition that was written, and the offsets that the groups get. In a cluster the markers follow
+//! ([`crate::transaction_ends`]).
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use moldau_coordinator::TopicOffsets;
 use moldau_coordinator::producer_ids::ProducerIdentity;
 use moldau_coordinator::transactions::{
-    Change, Decision, Outcome, TransactionRecord, TransactionVersion, Transactions,
+    Change, Decision, Outcome, TransactionRecord, TransactionVersion, Transactions, Unmarked,
 };
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{Marker, MarkerBatch};
 use moldau_storage::{LogMarker, Lsn};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::catalog::Catalog;
 use crate::clock::Clock;
@@ -23,6 +25,7 @@ use crate::config::LEADER_EPOCH;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::group_service::GroupService;
+use crate::logs::Logs;
 use crate::metadata_record::MetadataRecord;
 use crate::storage::Storage;
 
@@ -40,6 +43,8 @@ pub(crate) struct TransactionService {
     inner: Mutex<Inner>,
     /// Told when the earliest deadline may have moved.
     rescheduled: Notify,
+    /// Told of each change.
+    changed: watch::Sender<()>,
     clock: Clock,
 }
 
@@ -53,6 +58,7 @@ struct Inner {
 #[derive(Clone, Copy)]
 pub(crate) struct Stores<'a> {
     pub(crate) storage: &'a Storage,
+    pub(crate) logs: &'a Logs,
     pub(crate) catalog: &'a Catalog,
     pub(crate) groups: &'a GroupService,
 }
@@ -72,6 +78,7 @@ impl TransactionService {
         Self {
             inner: Mutex::new(Inner { transactions, written: None }),
             rescheduled: Notify::new(),
+            changed: watch::Sender::default(),
             clock: Clock::start(now_ms),
         }
     }
@@ -83,8 +90,12 @@ impl TransactionService {
         stores: &Stores<'_>,
         request: impl FnOnce(&Transactions, i64) -> Decision<T>,
     ) -> (Result<T, ErrorCode>, Option<Lsn>) {
+        if let Err(refusal) = stores.storage.coordinate() {
+            return (Err(refusal.code), None);
+        }
         let mut inner = lock(&self.inner);
         let Decision { reply, changes } = request(&inner.transactions, self.clock.now_ms());
+        let is_change = !changes.is_empty();
         if let Err(refusal) = inner.write(stores, changes) {
             tracing::warn!(problem = refusal.message, "failed to write a transaction");
             // Clients ask again, as they do where a record of Kafka's coordinator is not written.
@@ -92,7 +103,10 @@ impl TransactionService {
         }
         let written = inner.written;
         drop(inner);
-        self.rescheduled.notify_one();
+        if is_change {
+            self.rescheduled.notify_one();
+            self.changed.send_replace(());
+        }
         (reply, written)
     }
 
@@ -131,6 +145,64 @@ impl TransactionService {
         appended
     }
 
+    /// Whether the producer of a batch may be that of its transactional id. The log of a cluster
+    /// knows whether its epoch is held off.
+    ///
+    /// # Errors
+    /// `INVALID_PRODUCER_ID_MAPPING`; a code with which producers send again where this broker may
+    /// not have heard of the producer yet.
+    pub(crate) fn admit(
+        &self,
+        storage: &Storage,
+        id: &str,
+        producer: ProducerIdentity,
+    ) -> Result<(), Refusal> {
+        if self.view(|known| known.may_be(id, producer)) {
+            return Ok(());
+        }
+        let (code, message) = match storage.decides() {
+            true => (ErrorCode::InvalidProducerIdMapping, "it is not the producer of its id"),
+            false => (ErrorCode::NotEnoughReplicas, "this broker does not know the producer yet"),
+        };
+        Err(Refusal::new(code, message))
+    }
+
+    /// Applies a record that the owner of the shared log wrote.
+    pub(crate) fn replay(&self, record: TransactionRecord) {
+        lock(&self.inner).transactions.apply(record);
+    }
+
+    /// Takes other transactions in place of these.
+    pub(crate) fn replace(&self, transactions: Transactions) {
+        let mut inner = lock(&self.inner);
+        (inner.transactions, inner.written) = (transactions, None);
+        drop(inner);
+        self.changed.send_replace(());
+    }
+
+    /// This broker coordinates transactions from here on.
+    pub(crate) fn awake(&self) {
+        self.rescheduled.notify_one();
+        self.changed.send_replace(());
+    }
+
+    /// Tells of each change.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// The decisions whose markers may be missing, except some, and the position up to which they
+    /// must be durable before.
+    pub(crate) fn unmarked(
+        &self,
+        except: &HashSet<(String, i64)>,
+    ) -> (Vec<(String, Unmarked)>, Option<Lsn>) {
+        let inner = lock(&self.inner);
+        let unmarked = inner.transactions.unmarked().map(|(id, it)| (id.to_owned(), it));
+        let unmarked = unmarked.filter(|(id, it)| !except.contains(&(id.clone(), it.decision)));
+        (unmarked.map(|(id, it)| (id, it.clone())).collect(), inner.written)
+    }
+
     /// Reads the state without changing it.
     pub(crate) fn view<T>(&self, view: impl FnOnce(&Transactions) -> T) -> T {
         view(&lock(&self.inner).transactions)
@@ -150,12 +222,18 @@ impl TransactionService {
     /// Lets time pass for the transactions, for as long as the returned future is polled.
     pub(crate) async fn run_timer(&self, stores: &Stores<'_>) {
         loop {
-            let deadline_ms = self.view(Transactions::next_deadline).unwrap_or(i64::MAX);
+            let deadline_ms = match stores.storage.decides() {
+                true => self.view(Transactions::next_deadline).unwrap_or(i64::MAX),
+                false => i64::MAX,
+            };
             let left_ms = deadline_ms.saturating_sub(self.clock.now_ms());
             let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
             tokio::select! {
                 () = tokio::time::sleep(left.min(TIMER_SLEEP_MAX)) => {}
                 () = self.rescheduled.notified() => continue,
+            }
+            if !stores.storage.decides() {
+                continue;
             }
             if let Err(refusal) = self.tick(stores).await {
                 tracing::error!(problem = refusal.message, "failed to end transactions");
@@ -167,6 +245,12 @@ impl TransactionService {
     /// Aborts or forgets what is due, one after the other.
     async fn tick(&self, stores: &Stores<'_>) -> Result<(), Refusal> {
         loop {
+            let due = self.view(|known| known.due(self.clock.now_ms()));
+            if let Some(Change { record, ending: Some(ending) }) = due {
+                let gathered = self.gather(stores, &record.transactional_id, ending.producer);
+                let refusal = |code| Refusal::new(code, "its partitions cannot be gathered");
+                gathered.await.map_err(refusal)?;
+            }
             {
                 let mut inner = lock(&self.inner);
                 let Some(change) = inner.transactions.due(self.clock.now_ms()) else {
@@ -174,6 +258,7 @@ impl TransactionService {
                 };
                 inner.write(stores, vec![change])?;
             }
+            self.changed.send_replace(());
             tokio::task::yield_now().await;
         }
     }

@@ -59,7 +59,8 @@ pub use postgres::{BrokerStatus, Named, NamedPages, Postgres, Settings, Status, 
 pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
 pub use sequencer::{
     AbortedTransaction, Answer, BatchEntry, Commit, Extent, Find, Found, LogId, LogProducer,
-    Marker, ObjectKey, Outcome, Part, ProducerBatch, Refusal, Retention, Sequencer, Swap, Topic,
+    Marker, ObjectKey, OpenTransaction, Outcome, Part, ProducerBatch, Refusal, Retention,
+    Sequencer, Swap, Topic,
 };
 pub use store::Store;
 pub use wakes::Wakes;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::sequencer::{
     AbortedTransaction, Answer, Commit, Extent, Find, Found, LogId, LogProducer, ObjectKey,
-    Outcome, Retention, Sequencer, Swap, Topic,
+    OpenTransaction, Outcome, Retention, Sequencer, Swap, Topic,
 };
 
 use self::frames::FrameLog;
@@ -62,6 +62,19 @@ impl Sequencer for Memory {
 
     async fn producers(&self, log: LogId) -> Answer<Vec<LogProducer>> {
         self.with(|state| state.producers(log))
+    }
+
+    async fn fence(&self, producer_id: i64, epoch: i16) -> Answer<Vec<LogId>> {
+        Ok(self.with(|state| state.fence(producer_id, epoch)))
+    }
+
+    async fn open_transactions(
+        &self,
+        after: Option<OpenTransaction>,
+        transactions_max: i64,
+    ) -> Answer<Vec<OpenTransaction>> {
+        let most = usize::try_from(transactions_max).unwrap_or_default();
+        Ok(self.with(|state| state.open_transactions(after, most)))
     }
 
     async fn sizes(&self, logs: &[LogId]) -> Answer<Vec<Option<i64>>> {

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::Error;
 use crate::sequencer::{
     AbortedTransaction, Answer, Commit, Extent, Find, Found, LogId, LogProducer, ObjectKey,
-    Outcome, Refusal, Retention, Sequencer, Swap, Topic,
+    OpenTransaction, Outcome, Refusal, Retention, Sequencer, Swap, Topic,
 };
 use crate::wakes::Wakes;
 
@@ -187,6 +187,33 @@ impl Sequencer for Postgres {
             return Err(Error::UnknownLog);
         }
         rows.iter().filter_map(|row| producer(row).transpose()).collect()
+    }
+
+    async fn fence(&self, producer_id: i64, epoch: i16) -> Answer<Vec<LogId>> {
+        let text = "select * from moldau.fence($1, $2)";
+        let rows = self.query(text, &[&producer_id, &epoch]).await?;
+        let log = |row: &Row| Ok(LogId { topic: value(row, 0)?, partition: value(row, 1)? });
+        rows.iter().map(log).collect()
+    }
+
+    async fn open_transactions(
+        &self,
+        after: Option<OpenTransaction>,
+        transactions_max: i64,
+    ) -> Answer<Vec<OpenTransaction>> {
+        let after = after.unwrap_or(OpenTransaction {
+            producer_id: i64::MIN,
+            log: LogId { topic: Uuid::nil(), partition: 0 },
+        });
+        let OpenTransaction { producer_id, log: LogId { topic, partition } } = after;
+        let arguments: [&(dyn ToSql + Sync); 4] =
+            [&producer_id, &topic, &partition, &transactions_max];
+        let rows = self.query(OPEN_TRANSACTIONS, &arguments).await?;
+        let open = |row: &Row| {
+            let log = LogId { topic: value(row, 1)?, partition: value(row, 2)? };
+            Ok(OpenTransaction { producer_id: value(row, 0)?, log })
+        };
+        rows.iter().map(open).collect()
     }
 
     async fn sizes(&self, logs: &[LogId]) -> Answer<Vec<Option<i64>>> {
@@ -460,6 +487,13 @@ const PRODUCERS: &str = "
         on o.topic = t.id and o.partition = $2 and o.producer_id = p.producer_id
     where t.id = $1 and t.name is not null and $2 >= 0 and $2 < t.partitions
     order by p.producer_id";
+
+const OPEN_TRANSACTIONS: &str = "
+    select o.producer_id, o.topic, o.partition
+    from moldau.open_transactions o
+    join moldau.topics t on t.id = o.topic and t.name is not null
+    where (o.producer_id, o.topic, o.partition) > ($1, $2, $3)
+    order by o.producer_id, o.topic, o.partition limit $4";
 
 /// Rows of batches know the bytes of the log up to them.
 const SIZES: &str = "

@@ -222,6 +222,15 @@ pub struct AbortedTransaction {
     pub last_offset: i64,
 }
 
+/// A transaction that is open in a log. They are in order of the producers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpenTransaction {
+    /// Who began it.
+    pub producer_id: i64,
+    /// Where.
+    pub log: LogId,
+}
+
 /// A producer as a log knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogProducer {
@@ -313,6 +322,21 @@ pub trait Sequencer: Send + Sync + 'static {
     /// # Errors
     /// [`Error::UnknownLog`].
     fn producers(&self, log: LogId) -> impl Future<Output = Answer<Vec<LogProducer>>> + Send;
+
+    /// From here on the producer opens no transaction in any log with an epoch below this one.
+    /// Returns the logs in which it has one open, so none is left out.
+    fn fence(
+        &self,
+        producer_id: i64,
+        epoch: i16,
+    ) -> impl Future<Output = Answer<Vec<LogId>>> + Send;
+
+    /// Transactions that are open, in order, from the one behind `after` on.
+    fn open_transactions(
+        &self,
+        after: Option<OpenTransaction>,
+        transactions_max: i64,
+    ) -> impl Future<Output = Answer<Vec<OpenTransaction>>> + Send;
 
     /// Bytes of the batches from the extent with the start offset on, as they were sent; `None` for
     /// a log that does not exist.

@@ -5,16 +5,19 @@
 //! with what is replayed. So the state is never ahead of the journal, and live and replayed state
 //! cannot differ.
 //!
-//! One broker holds all partitions, so that a transaction ends in one step: the change, the markers
+//! Where one broker holds all partitions, a transaction ends in one step: the change, the markers
 //! of all its partitions and the offsets that it commits are written together, or none of them is.
-//! Kafka's states that wait for markers (`PrepareCommit`, `PrepareAbort`) do not arise.
+//! Where partitions are elsewhere ([`TransactionConfig::markers_follow`]), markers follow the
+//! change ([`Unmarked`]), in Kafka's states `PrepareCommit` and `PrepareAbort`.
 //!
 //! | state | left by |
 //! |---|---|
 //! | Empty | partitions or offsets are added: Ongoing; expiration |
 //! | Ongoing | its end, its timeout, or a producer that takes over: CompleteCommit, CompleteAbort |
+//! | PrepareCommit, PrepareAbort | all markers are written: as below |
 //! | CompleteCommit, CompleteAbort | as Empty; a producer that takes over: Empty |
 
+mod markers;
 mod record;
 mod transaction;
 
@@ -27,6 +30,7 @@ use crate::producer_ids::ProducerIdentity;
 use crate::record::TopicOffsets;
 
 pub use record::{Outcome, TransactionChange, TransactionRecord};
+pub use transaction::Unmarked;
 use transaction::{
     NO_PRODUCER, Ongoing, Transaction, added_ending_bytes, by_topic, is_exhausted, next_epoch,
 };
@@ -44,6 +48,8 @@ pub struct TransactionConfig {
     pub open_entries_max: usize,
     /// Bytes that the end of one transaction may take in the journal, where it is one frame.
     pub ending_bytes_max: usize,
+    /// Whether markers are written behind the decision.
+    pub markers_follow: bool,
 }
 
 /// Default of [`TransactionConfig::ids_max`]: an id without an open transaction costs some hundred
@@ -62,6 +68,7 @@ impl Default for TransactionConfig {
             ids_max: TRANSACTIONAL_IDS_MAX,
             open_entries_max: OPEN_ENTRIES_MAX,
             ending_bytes_max: 16 << 20,
+            markers_follow: false,
         }
     }
 }
@@ -105,6 +112,10 @@ pub enum TransactionState {
     Empty,
     /// A transaction is open.
     Ongoing,
+    /// The last transaction is committed, and its markers are being written.
+    PrepareCommit,
+    /// The last transaction is aborted, and its markers are being written.
+    PrepareAbort,
     /// The last transaction was committed.
     CompleteCommit,
     /// The last transaction was aborted.
@@ -117,6 +128,8 @@ impl TransactionState {
         match self {
             Self::Empty => "Empty",
             Self::Ongoing => "Ongoing",
+            Self::PrepareCommit => "PrepareCommit",
+            Self::PrepareAbort => "PrepareAbort",
             Self::CompleteCommit => "CompleteCommit",
             Self::CompleteAbort => "CompleteAbort",
         }
@@ -163,6 +176,8 @@ pub struct Transactions {
     deadlines: BTreeSet<(i64, String)>,
     /// Ids whose open transaction commits offsets of a group.
     by_group: BTreeMap<String, BTreeSet<String>>,
+    /// Ids of which markers may be missing.
+    unmarked_ids: BTreeSet<String>,
     /// Partitions and pending offsets of all open transactions.
     open_entries: usize,
 }
@@ -175,6 +190,7 @@ impl Transactions {
             by_id: HashMap::new(),
             deadlines: BTreeSet::new(),
             by_group: BTreeMap::new(),
+            unmarked_ids: BTreeSet::new(),
             open_entries: 0,
         }
     }
@@ -212,15 +228,22 @@ impl Transactions {
             // The answer to the same request was lost.
             let is_retry = current == known.previous && known.ongoing().is_none();
             return match is_retry {
+                true if known.unmarked.is_some() => {
+                    Decision::refused(ErrorCode::ConcurrentTransactions)
+                }
                 true => Decision::unchanged(known.producer),
                 false => Decision::refused(ErrorCode::ProducerFenced),
             };
+        }
+        if known.unmarked.is_some() {
+            return Decision::refused(ErrorCode::ConcurrentTransactions);
         }
         let mut taken_over = known.producer;
         let mut changes = Vec::new();
         if known.ongoing().is_some() {
             let fenced = next_epoch(known.producer);
-            changes.push(ended(now_ms, id, known, fenced, (fenced, NO_PRODUCER), Outcome::Abort));
+            let next = (fenced, NO_PRODUCER);
+            changes.push(self.ended(now_ms, id, known, fenced, next, Outcome::Abort));
             taken_over = fenced;
         }
         let previous = current.unwrap_or(NO_PRODUCER);
@@ -343,6 +366,9 @@ impl Transactions {
                 (TransactionState::CompleteCommit | TransactionState::CompleteAbort, _) => {
                     Decision::refused(ErrorCode::InvalidTxnState)
                 }
+                (TransactionState::PrepareCommit | TransactionState::PrepareAbort, _) => {
+                    Decision::refused(ErrorCode::ConcurrentTransactions)
+                }
                 (TransactionState::Empty | TransactionState::Ongoing, _) => {
                     Decision::refused(ErrorCode::ProducerFenced)
                 }
@@ -352,6 +378,9 @@ impl Transactions {
             return Decision::refused(error);
         }
         match (version, known.state(), outcome) {
+            (_, TransactionState::PrepareCommit | TransactionState::PrepareAbort, _) => {
+                return Decision::refused(ErrorCode::ConcurrentTransactions);
+            }
             (TransactionVersion::V1, TransactionState::CompleteCommit, Outcome::Commit)
             | (TransactionVersion::V1, TransactionState::CompleteAbort, Outcome::Abort) => {
                 return Decision::unchanged(known.producer);
@@ -372,7 +401,7 @@ impl Transactions {
                 (next_epoch(known.producer), (next_epoch(known.producer), known.producer))
             }
         };
-        let change = ended(now_ms, id, known, marker, next, outcome);
+        let change = self.ended(now_ms, id, known, marker, next, outcome);
         Decision { reply: Ok(next.0), changes: vec![change] }
     }
 
@@ -393,7 +422,8 @@ impl Transactions {
             return Some(Change { record, ending: None });
         }
         let fenced = next_epoch(known.producer);
-        Some(ended(now_ms, id, known, fenced, (fenced, NO_PRODUCER), Outcome::Abort))
+        let next = (fenced, NO_PRODUCER);
+        Some(self.ended(now_ms, id, known, fenced, next, Outcome::Abort))
     }
 
     /// Whether an open transaction is to commit an offset of this partition: what the group has
@@ -434,6 +464,7 @@ impl Transactions {
                 }
             }
         }
+        self.unmarked_ids.remove(&id);
         if change == TransactionChange::Forgotten {
             self.by_id.remove(&id);
             return;
@@ -445,6 +476,9 @@ impl Transactions {
         for group_id in known.ongoing().into_iter().flat_map(|ongoing| ongoing.groups.keys()) {
             self.by_group.entry(group_id.clone()).or_default().insert(id.clone());
         }
+        if known.unmarked.is_some() {
+            self.unmarked_ids.insert(id.clone());
+        }
         self.deadlines.insert((known.deadline(self.config.id_expiration_ms), id));
     }
 
@@ -455,7 +489,33 @@ impl Transactions {
 
     fn owned(&self, id: &str, producer: ProducerIdentity) -> Result<&Transaction, ErrorCode> {
         let known = self.by_id.get(id).ok_or_else(|| unknown_id(id))?;
-        owns(known, producer).map(|()| known)
+        owns(known, producer)?;
+        match known.unmarked {
+            Some(_) => Err(ErrorCode::ConcurrentTransactions),
+            None => Ok(known),
+        }
+    }
+
+    /// The end of the open transaction, if there is one, by a marker of `marker`'s epoch.
+    fn ended(
+        &self,
+        now_ms: i64,
+        id: &str,
+        known: &Transaction,
+        marker: ProducerIdentity,
+        (producer, previous): (ProducerIdentity, ProducerIdentity),
+        outcome: Outcome,
+    ) -> Change {
+        let decision = known.decision.saturating_add(1);
+        let change = match known.ongoing() {
+            Some(_) if self.config.markers_follow => {
+                TransactionChange::Decided { outcome, producer, previous, marker, decision }
+            }
+            _ => TransactionChange::Ended { outcome, producer, previous },
+        };
+        let record = TransactionRecord { transactional_id: id.to_owned(), time_ms: now_ms, change };
+        let ending = known.ongoing().is_some().then(|| known.ending(marker, outcome));
+        Change { record, ending }
     }
 
     /// A change that makes the open transaction, or one that it begins, larger by so many entries.
@@ -516,21 +576,6 @@ fn initialized(
     let record = TransactionRecord { transactional_id: id.to_owned(), time_ms: now_ms, change };
     changes.push(Change { record, ending: None });
     Decision { reply: Ok(producer), changes }
-}
-
-/// The end of the open transaction, if there is one, by a marker of `marker`'s epoch.
-fn ended(
-    now_ms: i64,
-    id: &str,
-    known: &Transaction,
-    marker: ProducerIdentity,
-    (producer, previous): (ProducerIdentity, ProducerIdentity),
-    outcome: Outcome,
-) -> Change {
-    let change = TransactionChange::Ended { outcome, producer, previous };
-    let record = TransactionRecord { transactional_id: id.to_owned(), time_ms: now_ms, change };
-    let ending = known.ongoing().is_some().then(|| known.ending(marker, outcome));
-    Change { record, ending }
 }
 
 fn entries_of(ongoing: &Ongoing) -> usize {

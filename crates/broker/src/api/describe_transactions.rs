@@ -1,10 +1,11 @@
 //! DescribeTransactions 0, ListTransactions 0-2 (KIP-664, KIP-994 durations, KIP-1152 patterns),
 //! DescribeProducers 0.
 //!
-//! Transactions end in one step, so that Kafka's states in between do not arise. A duration finds
-//! open transactions alone. The coordinator has one epoch.
+//! With a journal transactions end in one step, so that Kafka's states in between do not arise. A
+//! duration finds open transactions alone. The coordinator has one epoch.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use moldau_coordinator::transactions::TransactionDescription;
 use moldau_protocol::ErrorCode;
@@ -23,7 +24,9 @@ use regex::RegexBuilder;
 use crate::api::transactions::once_written;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
+use crate::error::read_code;
 use crate::partition::{self, Partition};
+use crate::state::State;
 
 /// The names of all states that Kafka has.
 const STATES: [&str; 8] = [
@@ -53,6 +56,9 @@ pub(crate) fn describe(
         }
         if id.is_empty() {
             return refused(id, ErrorCode::InvalidRequest);
+        }
+        if let Err(refusal) = call.state.storage.coordinate() {
+            return refused(id, refusal.code);
         }
         match call.state.transactions.view(|transactions| transactions.describe(&id)) {
             Some(known) => described(call, id, known),
@@ -136,8 +142,11 @@ pub(crate) fn list(
                 || (known.is_open() && runs_ms > request.duration_filter))
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(id))
     };
+    // Each broker of a cluster is asked, and the coordinator tells.
+    let coordinates = call.state.storage.decides();
     let mut found: Vec<_> = call.state.transactions.view(|transactions| {
-        let wanted = transactions.list().filter(|(id, known)| is_wanted(id, known));
+        let wanted =
+            transactions.list().filter(|_| coordinates).filter(|(id, known)| is_wanted(id, known));
         wanted.map(|(id, known)| (id.to_owned(), known)).collect()
     });
     let shows = |id: &str| call.rights.show(ResourceType::TransactionalId, Operation::Describe, id);
@@ -172,35 +181,40 @@ pub(crate) fn producers(
         .state
         .transactions
         .view(|transactions| transactions.list().map(|(_, known)| known.producer.id).collect());
-    let topics =
-        request.topics.into_iter().map(|TopicRequest { name, partition_indexes, .. }| {
-            let is_allowed = call.rights.allow(ResourceType::Topic, Operation::Read, &name);
+    let (state, rights) = (Arc::clone(call.state), call.rights.clone());
+    Outcome::Later(Box::pin(async move {
+        let mut topics = Vec::with_capacity(request.topics.len());
+        for TopicRequest { name, partition_indexes, .. } in request.topics {
+            let is_allowed = rights.allow(ResourceType::Topic, Operation::Read, &name);
             // Each partition is described once, so that an answer is bounded by what exists.
             let first = partition_indexes.into_iter().filter(|at| seen.insert((name.clone(), *at)));
-            let partitions = first.map(|index| match is_allowed {
-                true if name.is_empty() => {
-                    producers_refused(index, ErrorCode::InvalidTopicException)
-                }
-                true => producers_of(call, &name, index, &transactional),
-                false => producers_refused(index, ErrorCode::TopicAuthorizationFailed),
-            });
-            let partitions = partitions.collect();
-            TopicResponse { name, partitions, ..TopicResponse::default() }
-        });
-    Outcome::Now(DescribeProducersResponse {
-        topics: topics.collect(),
-        ..DescribeProducersResponse::default()
-    })
+            let mut partitions = Vec::new();
+            for index in first {
+                partitions.push(match is_allowed {
+                    true if name.is_empty() => {
+                        producers_refused(index, ErrorCode::InvalidTopicException)
+                    }
+                    true => producers_of(&state, &name, index, &transactional).await,
+                    false => producers_refused(index, ErrorCode::TopicAuthorizationFailed),
+                });
+            }
+            topics.push(TopicResponse { name, partitions, ..TopicResponse::default() });
+        }
+        DescribeProducersResponse { topics, ..DescribeProducersResponse::default() }
+    }))
 }
 
-fn producers_of(
-    call: &Call<'_>,
+async fn producers_of(
+    state: &Arc<State>,
     topic: &str,
     index: i32,
     transactional: &HashSet<i64>,
 ) -> PartitionResponse {
-    let found = match partition::by_name(call.state, topic, index, -1) {
-        Ok(Partition::Written(log)) => log.producers(),
+    let found = match partition::by_name(state, topic, index, -1) {
+        Ok(Partition::Written(log)) => match log.producers().await {
+            Ok(found) => found,
+            Err(error) => return producers_refused(index, read_code(&error)),
+        },
         Ok(Partition::Unwritten { .. }) => Vec::new(),
         Err(code) => return producers_refused(index, code),
     };

@@ -1,8 +1,11 @@
 //! InitProducerId, versions 0-5 (KIP-98, KIP-360 epoch bumps), for idempotent and transactional
 //! producers.
 //!
-//! Ids are reserved in durable blocks, so that a restart never hands one out twice. An open
-//! transaction of the id is aborted before the answer, where Kafka has the client ask again.
+//! Ids are reserved in durable blocks, so that a restart never hands one out twice; in a cluster
+//! they are drawn. An open transaction of the id is aborted before the answer, where Kafka has the
+//! client ask again.
+
+use std::sync::Arc;
 
 use moldau_coordinator::producer_ids::ProducerIdentity;
 use moldau_protocol::ErrorCode;
@@ -11,6 +14,7 @@ use moldau_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 use crate::api::transactions::once_written;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
+use crate::transaction_ends;
 
 /// Before this version there is no code for a producer that was fenced.
 const PRODUCER_FENCED_SINCE: i16 = 4;
@@ -28,10 +32,6 @@ pub(crate) fn handle(
     }
     let current = Some(current).filter(|current| current.id >= 0);
     if let Some(id) = &request.transactional_id {
-        if call.state.nodes.is_shared() {
-            // The code of a broker whose features have no transactions.
-            return Outcome::Now(refused(ErrorCode::UnsupportedVersion));
-        }
         return transactional(call, id, request.transaction_timeout_ms, current);
     }
     match call.state.producer_identity(current) {
@@ -52,17 +52,24 @@ fn transactional(
     timeout_ms: i32,
     current: Option<ProducerIdentity>,
 ) -> Outcome<InitProducerIdResponse> {
-    let state = call.state;
+    let version = call.version;
+    let answer = move |reply: Result<ProducerIdentity, ErrorCode>| match reply {
+        Err(ErrorCode::ProducerFenced) if version < PRODUCER_FENCED_SINCE => {
+            refused(ErrorCode::InvalidProducerEpoch)
+        }
+        reply => reply.map_or_else(refused, granted),
+    };
+    let state = Arc::clone(call.state);
+    if state.nodes.is_shared() {
+        let id = id.to_owned();
+        return Outcome::Later(Box::pin(async move {
+            answer(transaction_ends::init(&state, &id, timeout_ms, current).await)
+        }));
+    }
     let (reply, lsn) = state.transactions.decide(&state.stores(), |transactions, now_ms| {
         transactions.init(now_ms, id, timeout_ms, current, || state.fresh_producer_id())
     });
-    let reply = reply.map_err(|code| match code {
-        ErrorCode::ProducerFenced if call.version < PRODUCER_FENCED_SINCE => {
-            ErrorCode::InvalidProducerEpoch
-        }
-        code => code,
-    });
-    once_written(call, lsn, move |durable| durable.and(reply).map_or_else(refused, granted))
+    once_written(call, lsn, move |durable| answer(durable.and(reply)))
 }
 
 /// Whoever may write to any topic may be idempotent there (KIP-679).

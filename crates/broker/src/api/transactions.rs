@@ -5,6 +5,7 @@
 //! the answer, in all partitions at once: unlike in Kafka what follows never finds it half ended.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use moldau_coordinator::producer_ids::ProducerIdentity;
 use moldau_coordinator::transactions::{Decision, Outcome as End, TransactionVersion};
@@ -24,6 +25,7 @@ use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::logs::Lsn;
 use crate::topic_names::check_ordinary;
+use crate::transaction_ends;
 
 /// From this version on AddPartitionsToTxn carries several transactions.
 const BATCHED_SINCE: i16 = 4;
@@ -145,7 +147,7 @@ fn add(
 fn find_topic(
     call: &Call<'_>,
     topic: &AddPartitionsToTxnTopic,
-) -> Result<std::sync::Arc<crate::catalog::Topic>, ErrorCode> {
+) -> Result<Arc<crate::catalog::Topic>, ErrorCode> {
     // Brokers ask on behalf of clients whose rights they have checked.
     let is_allowed = call.version >= BATCHED_SINCE
         || call.rights.allow(ResourceType::Topic, Operation::Write, &topic.name);
@@ -216,20 +218,26 @@ pub(crate) fn end(call: &Call<'_>, request: EndTxnRequest) -> Outcome<EndTxnResp
         _ => TransactionVersion::V1,
     };
     let outcome = if request.committed { End::Commit } else { End::Abort };
-    let state = call.state;
-    let (reply, lsn) = state.transactions.decide(&state.stores(), |transactions, now_ms| {
-        let fresh_id = || state.fresh_producer_id();
-        transactions.end(now_ms, &id, producer, (version, outcome), fresh_id)
-    });
-    let next = reply.map_err(|code| older_code(call, code));
-    once_written(call, lsn, move |durable| match durable.and(next) {
+    let api_version = call.version;
+    let answer = move |reply: Result<ProducerIdentity, ErrorCode>| match reply {
         Ok(next) => EndTxnResponse {
             producer_id: next.id,
             producer_epoch: next.epoch,
             ..EndTxnResponse::default()
         },
-        Err(code) => refused(code),
-    })
+        Err(code) => refused(older_code(api_version, code)),
+    };
+    let state = Arc::clone(call.state);
+    if state.nodes.is_shared() {
+        return Outcome::Later(Box::pin(async move {
+            answer(transaction_ends::end(&state, &id, producer, (version, outcome)).await)
+        }));
+    }
+    let (reply, lsn) = state.transactions.decide(&state.stores(), |transactions, now_ms| {
+        let fresh_id = || state.fresh_producer_id();
+        transactions.end(now_ms, &id, producer, (version, outcome), fresh_id)
+    });
+    once_written(call, lsn, move |durable| answer(durable.and(reply)))
 }
 
 fn may_write(call: &Call<'_>, id: &str) -> bool {
@@ -237,12 +245,12 @@ fn may_write(call: &Call<'_>, id: &str) -> bool {
 }
 
 fn code_of(call: &Call<'_>, reply: Result<(), ErrorCode>) -> ErrorCode {
-    reply.map_or_else(|code| older_code(call, code), |()| ErrorCode::None)
+    reply.map_or_else(|code| older_code(call.version, code), |()| ErrorCode::None)
 }
 
-fn older_code(call: &Call<'_>, code: ErrorCode) -> ErrorCode {
+fn older_code(version: i16, code: ErrorCode) -> ErrorCode {
     match code {
-        ErrorCode::ProducerFenced if call.version < PRODUCER_FENCED_SINCE => {
+        ErrorCode::ProducerFenced if version < PRODUCER_FENCED_SINCE => {
             ErrorCode::InvalidProducerEpoch
         }
         code => code,

@@ -8,12 +8,16 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use moldau_coordinator::producer_ids::ProducerIdentity;
+use moldau_coordinator::transactions::Unmarked;
+use moldau_protocol::Uuid;
 use moldau_records::{BatchView, ValidBatch};
 use tokio::sync::oneshot;
 
 use crate::logs::{
     AppendError, Appended, Bounds, ClusterLog, ClusterLogs, EpochEnd, Error, Isolation, Lsn,
-    ProducerState, Read, ReadLimits, Ticket, TimeLookup, TimestampOffset, TopicId, Trimmed, Waiter,
+    OpenTransactions, ProducerState, Read, ReadLimits, Ticket, TimeLookup, TimestampOffset,
+    TopicId, Trimmed, Waiter,
 };
 
 /// All logs, and what is under way.
@@ -116,6 +120,18 @@ impl ClusterLogs for MemoryLogs {
             state.wake();
         }
     }
+
+    fn fence(&self, _producer: ProducerIdentity) -> Ticket<Vec<(Uuid, i32)>, Error> {
+        self.queue.later(|| Ok(Vec::new()))
+    }
+
+    fn open_transactions(&self) -> Ticket<OpenTransactions, Error> {
+        self.queue.later(|| Ok(OpenTransactions::new()))
+    }
+
+    fn mark(&self, _unmarked: &Unmarked, _now_ms: i64) -> Ticket<(), Error> {
+        self.queue.later(|| Ok(()))
+    }
 }
 
 impl MemoryLog {
@@ -175,8 +191,8 @@ impl ClusterLog for MemoryLog {
         lock(&self.state).batches.iter().map(|stored| stored.bytes.len() as u64).sum()
     }
 
-    fn producers(&self) -> Vec<ProducerState> {
-        Vec::new()
+    fn producers(&self) -> Ticket<Vec<ProducerState>, Error> {
+        self.queue.later(|| Ok(Vec::new()))
     }
 
     fn look_up(&self, lookup: TimeLookup) -> Ticket<Option<TimestampOffset>, Error> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,7 @@ use moldau_cluster::{
 };
 use moldau_protocol::messages::api_versions_response::ApiVersionsResponse;
 use moldau_protocol::messages::{
-    ApiVersionsRequest, CreateTopicsRequest, FetchRequest, FindCoordinatorRequest,
-    InitProducerIdRequest, MetadataRequest,
+    ApiVersionsRequest, CreateTopicsRequest, FetchRequest, FindCoordinatorRequest, MetadataRequest,
 };
 use moldau_protocol::{ApiKey, ErrorCode};
 use moldau_storage::block_on;
@@ -29,29 +29,36 @@ const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Objects in memory.
 #[derive(Default)]
-struct MemoryStore(Mutex<HashMap<ObjectKey, Bytes>>);
+pub(super) struct MemoryStore {
+    objects: Mutex<HashMap<ObjectKey, Bytes>>,
+    /// Whether no object is taken.
+    pub(super) is_away: AtomicBool,
+}
 
 impl MemoryStore {
     fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
 impl Store for MemoryStore {
     async fn put(&self, key: ObjectKey, bytes: Bytes) -> Answer<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, bytes);
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(Error::StoreAway("it takes nothing".to_owned()));
+        }
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).insert(key, bytes);
         Ok(())
     }
 
     async fn get(&self, key: ObjectKey, range: Range<u64>) -> Answer<Bytes> {
-        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = objects.get(&key).ok_or(Error::ObjectMissing(key))?;
         let at = |offset| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
         Ok(bytes.slice(at(range.start)..at(range.end)))
     }
 
     async fn delete(&self, keys: &[ObjectKey]) -> Answer<()> {
-        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.retain(|key, _| !keys.contains(key));
         Ok(())
     }
@@ -67,14 +74,14 @@ impl Store for MemoryStore {
 }
 
 /// Brokers 1, 2 and so on. The first begins alone, so it is the controller.
-struct Cluster {
-    memory: Memory,
-    store: Arc<MemoryStore>,
-    brokers: Vec<(Broker, World)>,
+pub(super) struct Cluster {
+    pub(super) memory: Memory,
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) brokers: Vec<(Broker, World)>,
 }
 
 impl Cluster {
-    fn of(count: i32) -> Self {
+    pub(super) fn of(count: i32) -> Self {
         let (memory, store) = (Memory::default(), Arc::new(MemoryStore::default()));
         let wakes = Arc::new(Wakes::default());
         let mut brokers = Vec::new();
@@ -100,16 +107,16 @@ impl Cluster {
         Self { memory, store, brokers }
     }
 
-    fn worlds(&self) -> impl Iterator<Item = &World> {
+    pub(super) fn worlds(&self) -> impl Iterator<Item = &World> {
         self.brokers.iter().map(|(_, world)| world)
     }
 
-    fn world(&self, broker: usize) -> &World {
+    pub(super) fn world(&self, broker: usize) -> &World {
         &self.brokers[broker - 1].1
     }
 
     /// Creates a topic, and waits until all know it.
-    fn create(&self, name: &str, partitions: i32) {
+    pub(super) fn create(&self, name: &str, partitions: i32) {
         self.owner().create(name, partitions);
         eventually(|| self.worlds().all(|it| it.state.catalog.by_name(name).is_some()));
     }
@@ -152,7 +159,7 @@ fn settings(broker_id: i32) -> ClusterSettings {
     }
 }
 
-fn eventually(mut is_so: impl FnMut() -> bool) {
+pub(super) fn eventually(mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !is_so() {
         assert!(Instant::now() < deadline, "it has not come true");
@@ -296,16 +303,10 @@ fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     );
     let is_served = |key: ApiKey| served.api_keys.iter().any(|it| it.api_key == key.key());
     assert!(is_served(ApiKey::ConsumerGroupHeartbeat) && is_served(ApiKey::InitProducerId));
-    assert!(!is_served(ApiKey::EndTxn) && !is_served(ApiKey::ShareFetch));
+    assert!(is_served(ApiKey::EndTxn) && !is_served(ApiKey::WriteTxnMarkers));
+    assert!(!is_served(ApiKey::ShareFetch));
     let features: Vec<_> = served.finalized_features.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(features, ["group.version"]);
-    let init = InitProducerIdRequest {
-        transactional_id: Some("t".to_owned()),
-        transaction_timeout_ms: 1_000,
-        ..InitProducerIdRequest::default()
-    };
-    let refused = world.ask(&init);
-    assert_eq!(code(refused.error_code), ErrorCode::UnsupportedVersion);
+    assert_eq!(features, ["group.version", "transaction.version"]);
     let mut compacted = creatable("table", 1);
     compacted.configs = pairs(&[("cleanup.policy", "compact")]);
     let refused = world

@@ -35,20 +35,20 @@ use super::world::{NOW_MS, World, base_offsets, batch, batch_of, code, unknown_i
 use crate::config::TransactionSettings;
 
 /// Versions of the two protocols.
-const PRODUCE_V1: i16 = 11;
-const END_V1: i16 = 4;
-const END_V2: i16 = 5;
+pub(super) const PRODUCE_V1: i16 = 11;
+pub(super) const END_V1: i16 = 4;
+pub(super) const END_V2: i16 = 5;
 /// The last version of AddPartitionsToTxn for clients.
 const ADD_CLIENT: i16 = 3;
 
 /// A transactional producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Owner {
-    id: i64,
-    epoch: i16,
+pub(super) struct Owner {
+    pub(super) id: i64,
+    pub(super) epoch: i16,
 }
 
-fn init_request(id: &str) -> InitProducerIdRequest {
+pub(super) fn init_request(id: &str) -> InitProducerIdRequest {
     InitProducerIdRequest {
         transactional_id: Some(id.to_owned()),
         transaction_timeout_ms: 60_000,
@@ -71,23 +71,23 @@ fn part(owner: Owner, base_sequence: i32, value: &str) -> Bytes {
 }
 
 impl World {
-    fn init(&self, id: &str) -> Owner {
+    pub(super) fn init(&self, id: &str) -> Owner {
         owner(&self.ask(&init_request(id)))
     }
 
     /// Appends a batch of the transaction `t` to a partition of `orders`.
-    fn write(&self, version: i16, owner: Owner, partition: i32, sequence: i32) -> ErrorCode {
+    pub(super) fn write(&self, version: i16, owner: Owner, index: i32, sequence: i32) -> ErrorCode {
         let records = part(owner, sequence, &format!("{}-{sequence}", owner.epoch));
         let request = ProduceRequest {
             transactional_id: Some("t".to_owned()),
-            ..produce("orders", partition, records)
+            ..produce("orders", index, records)
         };
         let mut response = self.ask_in(version, &request);
         let partition = response.responses.remove(0).partition_responses.remove(0);
         code(partition.error_code)
     }
 
-    fn add(&self, owner: Owner, topic: &str, partitions: &[i32]) -> Vec<ErrorCode> {
+    pub(super) fn add(&self, owner: Owner, topic: &str, partitions: &[i32]) -> Vec<ErrorCode> {
         let topics = vec![AddPartitionsToTxnTopic {
             name: topic.to_owned(),
             partitions: partitions.to_vec(),
@@ -106,11 +106,11 @@ impl World {
         partitions.map(|partition| code(partition.partition_error_code)).collect()
     }
 
-    fn end(&self, version: i16, owner: Owner, committed: bool) -> EndTxnResponse {
+    pub(super) fn end(&self, version: i16, owner: Owner, committed: bool) -> EndTxnResponse {
         self.ask_in(version, &end_request(owner, committed))
     }
 
-    fn ended(&self, version: i16, owner: Owner, committed: bool) -> Owner {
+    pub(super) fn ended(&self, version: i16, owner: Owner, committed: bool) -> Owner {
         let response = self.end(version, owner, committed);
         assert_eq!(code(response.error_code), ErrorCode::None);
         match version {
@@ -120,7 +120,7 @@ impl World {
     }
 
     /// What a consumer of committed records is sent of a partition of `orders`.
-    fn committed_from(&self, partition: i32, offset: i64) -> PartitionData {
+    pub(super) fn committed_from(&self, partition: i32, offset: i64) -> PartitionData {
         let request = FetchRequest {
             isolation_level: 1,
             ..fetch(vec![fetch_topic("orders", &[(partition, offset)])])
@@ -133,12 +133,12 @@ impl World {
         only(&mut self.ask_in(FETCH_BY_NAME, &waiting_fetch(partition)))
     }
 
-    fn pend(&self, version: i16, owner: Owner, offset: i64) -> ErrorCode {
+    pub(super) fn pend(&self, version: i16, owner: Owner, offset: i64) -> ErrorCode {
         let response = self.ask_in(version, &offsets_request(owner, offset));
         code(response.topics[0].partitions[0].error_code)
     }
 
-    fn stable_offset(&self, require_stable: bool) -> OffsetFetchResponsePartitions {
+    pub(super) fn stable_offset(&self, require_stable: bool) -> OffsetFetchResponsePartitions {
         let topic = OffsetFetchRequestTopics {
             name: "orders".to_owned(),
             partition_indexes: vec![0],
@@ -165,7 +165,7 @@ fn waiting_fetch(partition: i32) -> FetchRequest {
     }
 }
 
-fn end_request(owner: Owner, committed: bool) -> EndTxnRequest {
+pub(super) fn end_request(owner: Owner, committed: bool) -> EndTxnRequest {
     EndTxnRequest {
         transactional_id: "t".to_owned(),
         producer_id: owner.id,

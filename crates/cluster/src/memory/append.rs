@@ -33,10 +33,11 @@ impl State {
     }
 
     fn append(&mut self, key: ObjectKey, batch: &BatchEntry) -> Outcome {
+        let fence = batch.producer.and_then(|sent| self.fences.get(&sent.id)).copied();
         let Some(log) = self.log_mut(batch.log) else {
             return Outcome::Refused(Refusal::UnknownTopicOrPartition);
         };
-        match log.check(batch) {
+        match log.check(batch, fence) {
             Ok(None) => {
                 let base_offset = log.append(key, batch);
                 Outcome::Appended { base_offset, start_offset: log.start_offset }
@@ -51,7 +52,7 @@ impl State {
 
 impl Log {
     /// Whether the batch may be appended; its first offset if the log holds it already.
-    fn check(&self, batch: &BatchEntry) -> Result<Option<i64>, Refusal> {
+    fn check(&self, batch: &BatchEntry, fence: Option<i16>) -> Result<Option<i64>, Refusal> {
         if batch.leader_epoch >= 0 && batch.leader_epoch < self.leader_epoch {
             return Err(Refusal::FencedLeaderEpoch);
         }
@@ -63,6 +64,10 @@ impl Log {
             && let Some(base_offset) = producer.check(sent, batch.part)?
         {
             return Ok(Some(base_offset));
+        }
+        let opens = batch.part == Part::Inside && !self.transactions.open.contains_key(&sent.id);
+        if opens && fence.is_some_and(|epoch| sent.epoch < epoch) {
+            return Err(Refusal::InvalidProducerEpoch);
         }
         if batch.part == Part::Outside && self.transactions.open.contains_key(&sent.id) {
             return Err(Refusal::InvalidTxnState);

@@ -18,6 +18,8 @@ pub struct State {
     pub(super) logs: BTreeMap<LogId, Log>,
     pub(super) objects: BTreeMap<ObjectKey, Object>,
     pub(super) commits: u64,
+    /// The lowest epoch with which a producer opens transactions.
+    pub(super) fences: BTreeMap<i64, i16>,
     /// Keys of generations below this have expired.
     pub(super) expired_below: u32,
 }

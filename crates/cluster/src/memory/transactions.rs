@@ -1,6 +1,8 @@
 //! Transactions and producers of a log.
 
-use crate::sequencer::{AbortedTransaction, LogId, LogProducer};
+use std::collections::BTreeSet;
+
+use crate::sequencer::{AbortedTransaction, LogId, LogProducer, OpenTransaction};
 use crate::{Answer, Error};
 
 use super::state::{Log, State};
@@ -51,6 +53,34 @@ impl State {
             transaction_start: log.transactions.open.get(id).copied(),
         });
         Ok(producers.collect())
+    }
+
+    /// As [`crate::Sequencer::fence`].
+    pub fn fence(&mut self, producer_id: i64, epoch: i16) -> Vec<LogId> {
+        let fence = self.fences.entry(producer_id).or_insert(epoch);
+        *fence = epoch.max(*fence);
+        let open = self.all_open().filter(|open| open.producer_id == producer_id);
+        open.map(|open| open.log).collect()
+    }
+
+    /// As [`crate::Sequencer::open_transactions`].
+    #[must_use]
+    pub fn open_transactions(
+        &self,
+        after: Option<OpenTransaction>,
+        transactions_max: usize,
+    ) -> Vec<OpenTransaction> {
+        let all: BTreeSet<_> = self.all_open().filter(|open| Some(*open) > after).collect();
+        all.into_iter().take(transactions_max).collect()
+    }
+
+    /// In order of the logs.
+    fn all_open(&self) -> impl Iterator<Item = OpenTransaction> + '_ {
+        let logs = self.logs.iter().filter(|(id, _)| self.exists(**id));
+        logs.flat_map(|(id, log)| {
+            let producers = log.transactions.open.keys();
+            producers.map(|producer_id| OpenTransaction { producer_id: *producer_id, log: *id })
+        })
     }
 
     /// The log, or none if it was never used.

@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0003_transactions.sql"),
     include_str!("0004_topics.sql"),
     include_str!("0005_keys.sql"),
+    include_str!("0006_fences.sql"),
 ];
 
 /// Applies what is missing, each step in a transaction, and counts the steps. Two programs do not

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use moldau_cluster::{
     AbortedTransaction, Answer, Commit, Error, Extent, Find, Found, LogId, LogProducer, Memory,
-    ObjectKey, Outcome, Retention, Sequencer, Store, Swap, Topic,
+    ObjectKey, OpenTransaction, Outcome, Retention, Sequencer, Store, Swap, Topic,
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
@@ -213,6 +213,21 @@ impl Sequencer for FaultySequencer {
 
     async fn producers(&self, log: LogId) -> Answer<Vec<LogProducer>> {
         self.run(move |memory| async move { memory.producers(log).await }).await
+    }
+
+    async fn fence(&self, producer_id: i64, epoch: i16) -> Answer<Vec<LogId>> {
+        self.run(move |memory| async move { memory.fence(producer_id, epoch).await }).await
+    }
+
+    async fn open_transactions(
+        &self,
+        after: Option<OpenTransaction>,
+        transactions_max: i64,
+    ) -> Answer<Vec<OpenTransaction>> {
+        let request = move |memory: Memory| async move {
+            memory.open_transactions(after, transactions_max).await
+        };
+        self.run(request).await
     }
 
     async fn sizes(&self, logs: &[LogId]) -> Answer<Vec<Option<i64>>> {

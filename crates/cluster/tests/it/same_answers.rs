@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use moldau_cluster::{
-    BatchEntry, Commit, Find, LogId, Marker, Memory, ObjectKey, Part, Postgres, ProducerBatch,
-    Retention, Sequencer, Swap, Topic,
+    BatchEntry, Commit, Find, LogId, Marker, Memory, ObjectKey, OpenTransaction, Part, Postgres,
+    ProducerBatch, Retention, Sequencer, Swap, Topic,
 };
 use uuid::Uuid;
 
@@ -38,6 +38,8 @@ enum Request {
     FindTime(LogId, i64),
     FindLatest(LogId),
     Aborted(LogId, i64, i64),
+    Fence(i64, i16),
+    OpenTransactions(Option<OpenTransaction>, i64),
     Producers(LogId),
     Sizes(Vec<LogId>),
     Trim(LogId, i64),
@@ -67,6 +69,12 @@ async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
         }
         Request::Sizes(logs) => format!("{:?}", sequencer.sizes(logs).await),
         Request::Producers(log) => format!("{:?}", sequencer.producers(*log).await),
+        Request::Fence(producer_id, epoch) => {
+            format!("{:?}", sequencer.fence(*producer_id, *epoch).await)
+        }
+        Request::OpenTransactions(after, most) => {
+            format!("{:?}", sequencer.open_transactions(*after, *most).await)
+        }
         Request::Trim(log, before) => format!("{:?}", sequencer.trim(*log, *before).await),
         Request::Retain(log, keep) => format!("{:?}", sequencer.retain(*log, *keep).await),
         Request::Sweep => {
@@ -122,6 +130,12 @@ impl Life {
             93..95 => self.topic(),
             95 => Request::GrowTopic(self.log().topic, self.random.i32(1..5)),
             96 => Request::DeleteTopic(self.log().topic),
+            97 => Request::Fence(self.random.i64(0..2), self.random.i16(0..3)),
+            98 => {
+                let after = OpenTransaction { producer_id: 0, log: self.log() };
+                let after = self.random.bool().then_some(after);
+                Request::OpenTransactions(after, self.random.i64(0..4))
+            }
             _ => Request::MoveLogs(vec![self.log(), self.log()], self.random.i32(0..3)),
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use moldau_cluster::{
     AbortedTransaction, AppendBatch, BatchEntry, Commit, Error, Find, LogId, Lookup, Marker,
-    Memory, ObjectKey, Outcome, Part, Postgres, ProducerBatch, Reader, ReaderOptions, Refusal,
-    Retention, Sequencer, Topic, Wakes, Writer, WriterOptions,
+    Memory, ObjectKey, OpenTransaction, Outcome, Part, Postgres, ProducerBatch, Reader,
+    ReaderOptions, Refusal, Retention, Sequencer, Topic, Wakes, Writer, WriterOptions,
 };
 use moldau_records::Marker as End;
 use uuid::Uuid;
@@ -58,6 +58,37 @@ async fn stable(sequencer: impl Sequencer) {
     assert_eq!(sequencer.trim(LOG, -1).await.unwrap(), 6);
     while sequencer.sweep(1).await.unwrap() {}
     assert_eq!(within(6, 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_fence_names_the_logs_with_a_transaction_and_no_late_batch_opens_another() {
+    fenced(Memory::default()).await;
+    let server = postgres_server::shared();
+    fenced(Postgres::connect(&server.database().await).await.unwrap()).await;
+}
+
+async fn fenced(sequencer: impl Sequencer) {
+    create_topic(&sequencer).await;
+    let inside = |id, epoch| entry(id, epoch, 0, Part::Inside);
+    assert_eq!(sequencer.fence(1, 3).await.unwrap(), []);
+    let late = Outcome::Refused(Refusal::InvalidProducerEpoch);
+    assert_eq!(commit(&sequencer, inside(1, 2)).await, late);
+    assert_eq!(commit(&sequencer, inside(2, 0)).await, appended(0));
+    assert_eq!(commit(&sequencer, inside(1, 3)).await, appended(1));
+    let open = |producer_id| OpenTransaction { producer_id, log: LOG };
+    assert_eq!(sequencer.open_transactions(None, 9).await.unwrap(), [open(1), open(2)]);
+    assert_eq!(sequencer.open_transactions(Some(open(1)), 9).await.unwrap(), [open(2)]);
+    assert_eq!(sequencer.fence(1, 4).await.unwrap(), [LOG]);
+    // Until its marker comes, the transaction is the one that the fence named.
+    let more = entry(1, 3, 1, Part::Inside);
+    assert_eq!(commit(&sequencer, more).await, appended(2));
+    assert_eq!(commit(&sequencer, end(1, 4, true, 1)).await, appended(3));
+    assert_eq!(sequencer.fence(1, 2).await.unwrap(), []);
+    assert_eq!(commit(&sequencer, entry(1, 3, 2, Part::Inside)).await, late);
+    assert_eq!(commit(&sequencer, inside(1, 4)).await, appended(4));
+    sequencer.delete_topic(LOG.topic).await.unwrap();
+    assert_eq!(sequencer.open_transactions(None, 9).await.unwrap(), []);
+    assert_eq!(sequencer.fence(2, 1).await.unwrap(), []);
 }
 
 #[tokio::test]

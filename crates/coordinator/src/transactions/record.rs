@@ -11,6 +11,8 @@
 //! | 4 offsets pending | group string, [topic string, [partition i32, offset]] |
 //! | 5 ended | outcome u8 (0 abort, 1 commit), producer, previous producer |
 //! | 6 forgotten | |
+//! | 7 decided | outcome u8, producer, previous producer, producer of the markers, decision i64 |
+//! | 8 marked | decision i64 |
 //!
 //! A producer is: id i64, epoch i16. An offset is that of the group records.
 
@@ -65,6 +67,24 @@ pub enum TransactionChange {
         /// Who ended it, if its identity was replaced: it may ask again.
         previous: ProducerIdentity,
     },
+    /// The transaction ended, and markers follow.
+    Decided {
+        /// How.
+        outcome: Outcome,
+        /// Who may use the id from here on.
+        producer: ProducerIdentity,
+        /// Who ended it, if its identity was replaced: it may ask again.
+        previous: ProducerIdentity,
+        /// The producer of the records, with the epoch of the markers.
+        marker: ProducerIdentity,
+        /// Greater than that of each decision about the producer before.
+        decision: i64,
+    },
+    /// All markers of a decision are written.
+    Marked {
+        /// Which.
+        decision: i64,
+    },
     /// The id was not used for so long that it is gone.
     Forgotten,
 }
@@ -85,6 +105,8 @@ const KIND_GROUP_ADDED: u8 = 3;
 const KIND_OFFSETS_PENDING: u8 = 4;
 const KIND_ENDED: u8 = 5;
 const KIND_FORGOTTEN: u8 = 6;
+const KIND_DECIDED: u8 = 7;
+const KIND_MARKED: u8 = 8;
 
 impl TransactionRecord {
     /// Appends the binary form to `out`.
@@ -118,6 +140,14 @@ impl TransactionRecord {
                 put_producer(&mut put, *producer);
                 put_producer(&mut put, *previous);
             }
+            TransactionChange::Decided { outcome, producer, previous, marker, decision } => {
+                put.u8(u8::from(*outcome == Outcome::Commit));
+                put_producer(&mut put, *producer);
+                put_producer(&mut put, *previous);
+                put_producer(&mut put, *marker);
+                put.i64(*decision);
+            }
+            TransactionChange::Marked { decision } => put.i64(*decision),
             TransactionChange::Forgotten => {}
         }
     }
@@ -154,14 +184,18 @@ impl TransactionRecord {
                 topics: take_committed(&mut take)?,
             },
             KIND_ENDED => TransactionChange::Ended {
-                outcome: match take.u8("outcome")? {
-                    0 => Outcome::Abort,
-                    1 => Outcome::Commit,
-                    _ => return Err(Error::Invalid { field: "outcome" }),
-                },
+                outcome: take_outcome(&mut take)?,
                 producer: take_producer(&mut take)?,
                 previous: take_producer(&mut take)?,
             },
+            KIND_DECIDED => TransactionChange::Decided {
+                outcome: take_outcome(&mut take)?,
+                producer: take_producer(&mut take)?,
+                previous: take_producer(&mut take)?,
+                marker: take_producer(&mut take)?,
+                decision: take.i64("decision")?,
+            },
+            KIND_MARKED => TransactionChange::Marked { decision: take.i64("decision")? },
             KIND_FORGOTTEN => TransactionChange::Forgotten,
             kind => return Err(Error::Kind { kind }),
         };
@@ -178,8 +212,18 @@ impl TransactionChange {
             Self::GroupAdded(_) => KIND_GROUP_ADDED,
             Self::OffsetsPending { .. } => KIND_OFFSETS_PENDING,
             Self::Ended { .. } => KIND_ENDED,
+            Self::Decided { .. } => KIND_DECIDED,
+            Self::Marked { .. } => KIND_MARKED,
             Self::Forgotten => KIND_FORGOTTEN,
         }
+    }
+}
+
+fn take_outcome(take: &mut Take<'_>) -> Result<Outcome, Error> {
+    match take.u8("outcome")? {
+        0 => Ok(Outcome::Abort),
+        1 => Ok(Outcome::Commit),
+        _ => Err(Error::Invalid { field: "outcome" }),
     }
 }
 

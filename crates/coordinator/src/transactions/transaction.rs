@@ -40,6 +40,10 @@ pub(super) struct Transaction {
     pub(super) previous: ProducerIdentity,
     pub(super) timeout_ms: i32,
     pub(super) phase: Phase,
+    /// Counts the decisions whose markers follow them.
+    pub(super) decision: i64,
+    /// The last one, until its markers are written.
+    pub(super) unmarked: Option<Unmarked>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,13 +71,31 @@ pub(super) struct Ongoing {
     offset_bytes: usize,
 }
 
+/// A decided transaction whose markers may be missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmarked {
+    /// Grows with each decision about a producer.
+    pub decision: i64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The producer, with the epoch of the markers.
+    pub producer: ProducerIdentity,
+    /// Those that get a marker.
+    pub partitions: BTreeSet<(Uuid, i32)>,
+}
+
 impl Transaction {
     pub(super) fn new(producer: ProducerIdentity, timeout_ms: i32, now_ms: i64) -> Self {
         let phase = Phase::Empty { since_ms: now_ms };
-        Self { producer, previous: NO_PRODUCER, timeout_ms, phase }
+        Self { producer, previous: NO_PRODUCER, timeout_ms, phase, decision: 0, unmarked: None }
     }
 
     pub(super) fn state(&self) -> TransactionState {
+        match self.unmarked.as_ref().map(|unmarked| unmarked.outcome) {
+            Some(Outcome::Commit) => return TransactionState::PrepareCommit,
+            Some(Outcome::Abort) => return TransactionState::PrepareAbort,
+            None => {}
+        }
         match self.phase {
             Phase::Empty { .. } => TransactionState::Empty,
             Phase::Ongoing(_) => TransactionState::Ongoing,
@@ -99,6 +121,9 @@ impl Transaction {
 
     /// When the transaction times out, or the id is forgotten.
     pub(super) fn deadline(&self, expiration_ms: i64) -> i64 {
+        if self.unmarked.is_some() {
+            return i64::MAX;
+        }
         match &self.phase {
             Phase::Ongoing(ongoing) => ongoing.start_ms.saturating_add(self.timeout_ms.into()),
             Phase::Empty { since_ms } | Phase::Complete { since_ms, .. } => {
@@ -123,8 +148,9 @@ impl Transaction {
     pub(super) fn apply(&mut self, time_ms: i64, change: TransactionChange) {
         match change {
             TransactionChange::Initialized { producer, previous, timeout_ms } => {
-                let phase = Phase::Empty { since_ms: time_ms };
-                *self = Self { producer, previous, timeout_ms, phase };
+                self.phase = Phase::Empty { since_ms: time_ms };
+                (self.producer, self.previous) = (producer, previous);
+                self.timeout_ms = timeout_ms;
             }
             TransactionChange::PartitionsAdded(topics) => {
                 let ongoing = self.begin(time_ms);
@@ -139,13 +165,47 @@ impl Transaction {
                 self.begin(time_ms).add_offsets(group_id, topics);
             }
             TransactionChange::Ended { outcome, producer, previous } => {
-                self.producer = producer;
-                self.previous = previous;
+                (self.producer, self.previous) = (producer, previous);
                 let start_ms = self.start_ms();
                 self.phase = Phase::Complete { outcome, start_ms, since_ms: time_ms };
             }
+            TransactionChange::Decided { outcome, producer, previous, marker, decision } => {
+                let partitions = self.ongoing().map(|ongoing| ongoing.partitions.clone());
+                let unmarked = Unmarked {
+                    decision,
+                    outcome,
+                    producer: marker,
+                    partitions: partitions.unwrap_or_default(),
+                };
+                self.apply(time_ms, TransactionChange::Ended { outcome, producer, previous });
+                self.decision = decision;
+                self.unmarked = Some(unmarked).filter(|it| !it.partitions.is_empty());
+            }
+            TransactionChange::Marked { decision } => {
+                self.unmarked = self.unmarked.take().filter(|it| it.decision != decision);
+            }
             TransactionChange::Forgotten => {}
         }
+    }
+
+    /// Records that restore the last decision. What stands behind them replaces the rest.
+    fn snapshot_of_decision(
+        &self,
+        record: &dyn Fn(i64, TransactionChange) -> TransactionRecord,
+    ) -> Vec<TransactionRecord> {
+        if self.decision == 0 {
+            return Vec::new();
+        }
+        let (mut records, mut outcome, mut marker) = (Vec::new(), Outcome::Abort, NO_PRODUCER);
+        if let Some(unmarked) = &self.unmarked {
+            let topics = by_topic(unmarked.partitions.iter().copied());
+            records.push(record(0, TransactionChange::PartitionsAdded(topics)));
+            (outcome, marker) = (unmarked.outcome, unmarked.producer);
+        }
+        let (producer, previous, decision) = (self.producer, self.previous, self.decision);
+        let decided = TransactionChange::Decided { outcome, producer, previous, marker, decision };
+        records.push(record(0, decided));
+        records
     }
 
     fn begin(&mut self, now_ms: i64) -> &mut Ongoing {
@@ -171,7 +231,8 @@ impl Transaction {
         | Phase::Complete { since_ms: time_ms, .. }) = self.phase;
         let timeout_ms = self.timeout_ms;
         let change = TransactionChange::Initialized { producer, previous, timeout_ms };
-        let mut records = vec![record(time_ms, change)];
+        let mut records = self.snapshot_of_decision(&record);
+        records.push(record(time_ms, change));
         match &self.phase {
             Phase::Empty { .. } => {}
             Phase::Complete { outcome, start_ms, .. } => {
@@ -248,6 +309,8 @@ pub(super) fn added_ending_bytes(change: &TransactionChange) -> usize {
         }
         TransactionChange::Initialized { .. }
         | TransactionChange::Ended { .. }
+        | TransactionChange::Decided { .. }
+        | TransactionChange::Marked { .. }
         | TransactionChange::Forgotten => 0,
     }
 }

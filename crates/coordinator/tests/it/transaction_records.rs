@@ -65,6 +65,17 @@ fn every_kind_has_its_golden_bytes() {
             golden(5, &[&[0], &PRODUCER, &NONE]),
         ),
         (TransactionChange::Forgotten, golden(6, &[])),
+        (
+            TransactionChange::Decided {
+                outcome: Outcome::Commit,
+                producer,
+                previous,
+                marker: producer,
+                decision: 8,
+            },
+            golden(7, &[&[1], &PRODUCER, &NONE, &PRODUCER, &[0, 0, 0, 0, 0, 0, 0, 8]]),
+        ),
+        (TransactionChange::Marked { decision: 8 }, golden(8, &[&[0, 0, 0, 0, 0, 0, 0, 8]])),
     ];
     for (change, bytes) in cases {
         let record = record(change);
@@ -86,7 +97,7 @@ fn what_is_no_record_is_refused() {
     };
     assert_eq!(changed(0, 2), Err(Error::Version { version: 2 }));
     assert_eq!(changed(1, 0), Err(Error::Kind { kind: 0 }));
-    assert_eq!(changed(1, 7), Err(Error::Kind { kind: 7 }));
+    assert_eq!(changed(1, 9), Err(Error::Kind { kind: 9 }));
     let outcome = TransactionRecord::decode(&golden(5, &[&[2], &PRODUCER, &NONE]));
     assert_eq!(outcome, Err(Error::Invalid { field: "outcome" }));
     let trailing = TransactionRecord::decode(&golden(6, &[&[0]]));
@@ -124,6 +135,14 @@ fn changes() -> impl Strategy<Value = TransactionChange> {
             TransactionChange::Ended { outcome, producer, previous }
         }),
         Just(TransactionChange::Forgotten),
+        (any::<bool>(), producers(), producers(), any::<i64>()).prop_map(
+            |(commits, producer, previous, decision)| {
+                let outcome = if commits { Outcome::Commit } else { Outcome::Abort };
+                let marker = previous;
+                TransactionChange::Decided { outcome, producer, previous, marker, decision }
+            }
+        ),
+        any::<i64>().prop_map(|decision| TransactionChange::Marked { decision }),
     ]
 }
 

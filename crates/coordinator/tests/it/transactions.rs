@@ -332,3 +332,87 @@ fn the_start_of_the_last_transaction_outlives_its_end_and_a_restart() {
     world.init(10, None).0.unwrap();
     assert_eq!(start_ms(&world.transactions), Some(-1));
 }
+
+/// A world whose partitions are elsewhere.
+fn remote() -> World {
+    let config = TransactionConfig { markers_follow: true, ..TransactionConfig::default() };
+    World { transactions: Transactions::new(config), next_id: 100 }
+}
+
+fn restored(world: &World) -> Transactions {
+    let mut restored = Transactions::new(TransactionConfig::default());
+    world.transactions.snapshot().for_each(|record| restored.apply(record));
+    restored
+}
+
+/// All markers of the last decision are written.
+fn mark(world: &mut World) {
+    let (_, unmarked) = world.transactions.unmarked().next().expect("a decision");
+    let marked = world.transactions.marked(3, "t", unmarked.decision);
+    world.take(marked).0.expect("marked");
+}
+
+#[test]
+fn an_id_takes_no_request_until_the_markers_of_its_decision_are_written() {
+    let mut world = remote();
+    let producer = world.initialized();
+    world.add(producer, 0).unwrap();
+    let next = world.end(producer, V2, Outcome::Commit).0.unwrap();
+    assert_eq!(next, bumped(producer, 1));
+    assert_eq!(world.state(), TransactionState::PrepareCommit);
+    let busy = Err(ErrorCode::ConcurrentTransactions);
+    assert_eq!(world.add(next, 1), busy);
+    assert_eq!(world.end(producer, V2, Outcome::Commit).0, Err(ErrorCode::ConcurrentTransactions));
+    assert_eq!(world.init(2, None).0, Err(ErrorCode::ConcurrentTransactions));
+    let known = restored(&world);
+    let of = |transactions: &Transactions| {
+        let unmarked = transactions.unmarked();
+        unmarked.map(|(id, it)| (id.to_owned(), it.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&known), of(&world.transactions));
+    let (_, unmarked) = &of(&known)[0];
+    assert_eq!((unmarked.decision, unmarked.producer), (1, next));
+    assert_eq!(unmarked.partitions.iter().copied().collect::<Vec<_>>(), [(topic(), 0)]);
+    let late = world.transactions.marked(3, "t", 0);
+    assert!(late.changes.is_empty(), "that of another decision");
+    mark(&mut world);
+    assert_eq!(world.state(), TransactionState::CompleteCommit);
+    assert_eq!(world.end(producer, V2, Outcome::Commit).0, Ok(next), "the answer was lost");
+    assert_eq!(restored(&world).undecided("t"), Some((next, 1)));
+    world.add(next, 0).unwrap();
+    world.end(next, V2, Outcome::Abort).0.unwrap();
+    assert_eq!(world.transactions.unmarked().next().unwrap().1.decision, 2);
+}
+
+#[test]
+fn a_producer_that_takes_over_finds_the_markers_of_the_abort_to_be_written() {
+    let mut world = remote();
+    let producer = world.initialized();
+    world.add(producer, 0).unwrap();
+    assert_eq!(world.init(2, None).0, Ok(bumped(producer, 2)));
+    for transactions in [&world.transactions, &restored(&world)] {
+        assert_eq!(transactions.describe("t").unwrap().state, TransactionState::PrepareAbort);
+        assert_eq!(transactions.unmarked().next().unwrap().1.producer, bumped(producer, 1));
+        assert_eq!(transactions.next_deadline(), Some(i64::MAX), "it is not forgotten");
+    }
+}
+
+#[test]
+fn partitions_that_logs_know_are_added_unless_the_transaction_is_decided() {
+    let mut world = remote();
+    let producer = world.initialized();
+    let found = |world: &World, decision| {
+        let of = (producer.id, decision);
+        world.transactions.add_found(1, "t", of, &[(topic(), 0), (topic(), 1)])
+    };
+    let begun = found(&world, 0);
+    world.take(begun).0.unwrap();
+    assert_eq!(world.state(), TransactionState::Ongoing);
+    assert!(found(&world, 0).changes.is_empty(), "they are there");
+    let (_, endings) = world.end(producer, V1, Outcome::Commit);
+    assert_eq!(endings[0].partitions, [(topic(), 0), (topic(), 1)]);
+    assert_eq!(found(&world, 0).reply, Err(ErrorCode::ConcurrentTransactions));
+    mark(&mut world);
+    assert_eq!(found(&world, 0).reply, Err(ErrorCode::ConcurrentTransactions));
+    assert_eq!(found(&world, 1).reply, Ok(()));
+}

@@ -292,16 +292,22 @@ impl Appends {
             return append();
         }
         let id = transactional_id.ok_or_else(|| denied(ResourceType::TransactionalId))?;
+        let producer = ProducerIdentity {
+            id: batch.view().producer_id(),
+            epoch: batch.view().producer_epoch(),
+        };
+        let transactions = &self.state.transactions;
+        if log.of_journal().is_none() {
+            // The log opens the transaction, or refuses a producer that is held off.
+            transactions.admit(&self.state.storage, id, producer)?;
+            return append();
+        }
         let of_transaction = TransactionalBatch {
             transactional_id: id,
-            producer: ProducerIdentity {
-                id: batch.view().producer_id(),
-                epoch: batch.view().producer_epoch(),
-            },
+            producer,
             partition: (topic.id, partition),
             version: transaction_version(self.version),
         };
-        let transactions = &self.state.transactions;
         let appended = transactions.append(&self.state.stores(), &of_transaction, append);
         appended.map_err(|refusal| older_refusal(self.version, refusal))
     }
