@@ -277,7 +277,8 @@ fn long_simulations() -> Result<Count> {
     simulate::run(&of(Subject::ShareGroups, FULL_GROUP_SEEDS))?;
     simulate::run(&of(Subject::SharePartitions, FULL_GROUP_SEEDS))?;
     simulate::run(&of(Subject::StreamsGroups, FULL_GROUP_SEEDS))?;
-    Ok(Count { passed: 5, ..Count::default() })
+    simulate::run(&of(Subject::Cluster, FULL_GROUP_SEEDS))?;
+    Ok(Count { passed: 6, ..Count::default() })
 }
 
 fn documentation() -> Result<Count> {

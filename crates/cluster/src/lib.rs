@@ -54,7 +54,7 @@ pub use bucket::{Addressing, Bucket, BucketSettings, Credentials, Listed};
 pub use check::{Checked, Finding, check};
 pub use error::{Error, StoreRefusal};
 pub use frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration};
-pub use memory::{Memory, State};
+pub use memory::{FrameState, Memory, State};
 pub use postgres::{BrokerStatus, Named, NamedPages, Postgres, Settings, Status, Table, Telling};
 pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
 pub use sequencer::{

@@ -1,9 +1,10 @@
 //! A sequencer in memory with the rules of the one in PostgreSQL, for simulation and models.
 //!
-//! [`State`] is plain data: it can be copied, compared and hashed. [`Memory`] shares one between
-//! tasks.
+//! [`State`] and [`FrameState`] are plain data: they can be copied, compared and hashed. [`Memory`]
+//! shares one of each between tasks.
 
 mod append;
+mod frame_state;
 mod frames;
 mod keys;
 mod state;
@@ -21,6 +22,7 @@ use crate::sequencer::{
 
 use self::frames::FrameLog;
 
+pub use self::frame_state::FrameState;
 pub use self::state::State;
 
 /// A sequencer in memory.

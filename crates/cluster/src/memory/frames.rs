@@ -12,6 +12,7 @@ use crate::frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registrat
 use crate::{Answer, Error};
 
 use super::Memory;
+use super::frame_state::FrameState;
 
 /// The frames, their owner, and the brokers.
 #[derive(Debug, Default)]
@@ -20,10 +21,7 @@ pub(super) struct FrameLog {
     cluster_id: Option<Uuid>,
     /// The last owner.
     owner: Option<Owner>,
-    first_sequence: i64,
-    /// With their epochs, from the first sequence on.
-    frames: Vec<(i64, Bytes)>,
-    snapshot: Option<Bytes>,
+    state: FrameState,
     /// Counts sessions.
     sessions: u64,
     /// Session of the owner.
@@ -71,20 +69,20 @@ impl Frames for Memory {
             if log.owning.is_some() {
                 return Ok(None);
             }
-            let epoch = log.epoch() + 1;
+            let (epoch, next_sequence) = log.state.begin_epoch();
             log.owner = Some(Owner { broker, epoch, address: address.to_owned() });
             let (held, session) = log.hold(broker, &self.frames);
             log.owning = Some(held);
-            Ok(Some(Ownership::of(epoch, log.next_sequence(), session)))
+            Ok(Some(Ownership::of(epoch, next_sequence, session)))
         })
     }
 
     fn append(&self, epoch: i64, first_sequence: i64, frames: Vec<Bytes>) -> Asked<'_, ()> {
-        self.answer(|log| log.append(epoch, first_sequence, frames))
+        self.answer(|log| log.state.append(epoch, first_sequence, frames))
     }
 
     fn read(&self, from: i64, bytes_max: usize) -> Asked<'_, Vec<Frame>> {
-        self.answer(|log| log.read(from, bytes_max))
+        self.answer(|log| log.state.read(from, bytes_max))
     }
 
     fn owner(&self) -> Asked<'_, Option<Owner>> {
@@ -92,11 +90,11 @@ impl Frames for Memory {
     }
 
     fn put_snapshot(&self, epoch: i64, sequence: i64, bytes: Bytes) -> Asked<'_, ()> {
-        self.answer(|log| log.put_snapshot(epoch, sequence, bytes))
+        self.answer(|log| log.state.put_snapshot(epoch, sequence, bytes))
     }
 
     fn snapshot(&self) -> Asked<'_, Option<(i64, Bytes)>> {
-        self.answer(|log| Ok(log.snapshot.clone().map(|bytes| (log.first_sequence, bytes))))
+        self.answer(|log| Ok(log.state.snapshot()))
     }
 
     fn cluster_id(&self) -> Asked<'_, Uuid> {
@@ -120,14 +118,6 @@ impl Frames for Memory {
 }
 
 impl FrameLog {
-    fn epoch(&self) -> i64 {
-        self.owner.as_ref().map_or(0, |owner| owner.epoch)
-    }
-
-    fn next_sequence(&self) -> i64 {
-        self.first_sequence + i64::try_from(self.frames.len()).unwrap_or(i64::MAX)
-    }
-
     fn hold(&mut self, broker: i32, log: &Arc<Mutex<Self>>) -> (Held, Session) {
         self.sessions += 1;
         let session = self.sessions;
@@ -147,61 +137,6 @@ impl FrameLog {
             }
             !is_over
         });
-    }
-
-    fn check(&self, epoch: i64) -> Answer<()> {
-        if epoch == self.epoch() { Ok(()) } else { Err(Error::Fenced { by: self.epoch() }) }
-    }
-
-    fn append(&mut self, epoch: i64, first_sequence: i64, frames: Vec<Bytes>) -> Answer<()> {
-        self.check(epoch)?;
-        let next = self.next_sequence();
-        let differs = Error::OutOfSequence { next };
-        let there =
-            usize::try_from(next.saturating_sub(first_sequence)).map_err(|_| differs.clone())?;
-        let (known, fresh) = frames.split_at(there.min(frames.len()));
-        if !known.is_empty() {
-            let from = usize::try_from(first_sequence.saturating_sub(self.first_sequence));
-            let rows = from.ok().and_then(|from| self.frames.get(from..));
-            let are_same = rows.is_some_and(|rows| {
-                rows.iter().zip(known).all(|(row, known)| *row == (epoch, known.clone()))
-            });
-            if !are_same {
-                return Err(differs);
-            }
-        }
-        self.frames.extend(fresh.iter().map(|frame| (epoch, frame.clone())));
-        Ok(())
-    }
-
-    fn read(&self, from: i64, bytes_max: usize) -> Answer<Vec<Frame>> {
-        let Ok(skipped) = usize::try_from(from.saturating_sub(self.first_sequence)) else {
-            return Err(Error::FramesReplaced { by: self.first_sequence });
-        };
-        let mut before = 0;
-        let rows = self.frames.iter().skip(skipped).take_while(|(_, bytes)| {
-            let is_wanted = before < bytes_max.max(1);
-            before += bytes.len();
-            is_wanted
-        });
-        Ok((from..)
-            .zip(rows)
-            .map(|(sequence, row)| Frame { sequence, bytes: row.1.clone() })
-            .collect())
-    }
-
-    fn put_snapshot(&mut self, epoch: i64, sequence: i64, bytes: Bytes) -> Answer<()> {
-        self.check(epoch)?;
-        let next = self.next_sequence();
-        if sequence < 0 || sequence > next {
-            return Err(Error::OutOfSequence { next });
-        }
-        if let Ok(gone) = usize::try_from(sequence - self.first_sequence) {
-            self.frames.drain(..gone);
-            self.first_sequence = sequence;
-            self.snapshot = Some(bytes);
-        }
-        Ok(())
     }
 }
 

@@ -79,8 +79,12 @@ async fn commit(
 ) -> Answer<Vec<Outcome>> {
     loop {
         let outcomes = insist(deadline, || sequencer.commit(&commit)).await;
-        if !matches!(outcomes, Err(Error::ObjectDead(_))) || Instant::now() >= deadline {
+        if !matches!(outcomes, Err(Error::ObjectDead(_))) {
             return outcomes;
+        }
+        if Instant::now() >= deadline {
+            let collected = "objects were collected before their commit until the time was over";
+            return Err(Error::StoreAway(collected.into()));
         }
         // Nothing was appended, so the batches may go under another key.
         commit.key = upload(sequencer, store, object.clone(), deadline).await?;

@@ -35,27 +35,49 @@ pub(crate) fn batch(log: LogId, producer: i64, first_sequence: i32, count: i32) 
 
 /// A batch of a transaction, as [`batch`].
 pub(crate) fn transactional(log: LogId, producer: i64, first_sequence: i32) -> AppendBatch {
-    let sent = Producer { id: producer, epoch: 0, base_sequence: first_sequence };
+    inside(log, (producer, 0), first_sequence, &format!("{producer} {first_sequence}"))
+}
+
+/// A record of a transaction, by id and epoch of the producer.
+pub(crate) fn inside(
+    log: LogId,
+    (id, epoch): (i64, i16),
+    sequence: i32,
+    value: &str,
+) -> AppendBatch {
     let options = BatchOptions {
         attributes: Attributes::default().with_transactional(true),
-        producer: Some(sent),
+        producer: Some(Producer { id, epoch, base_sequence: sequence }),
         ..BatchOptions::default()
     };
     let mut builder = BatchBuilder::new(options);
-    let value = format!("{producer} {first_sequence}");
     builder.append(1_700_000_000_000, None, Some(value.as_bytes()), []).unwrap();
     let bytes = builder.finish_bytes(Compression::None, &mut Compressor::default()).unwrap();
-    AppendBatch { part: Part::Inside, bytes, ..batch(log, producer, first_sequence, 1) }
+    let (first_sequence, last_sequence) = (sequence, sequence);
+    let producer = Some(ProducerBatch { id, epoch, first_sequence, last_sequence });
+    AppendBatch { part: Part::Inside, bytes, producer, ..batch(log, id, sequence, 1) }
 }
 
 /// The marker that ends a transaction.
 pub(crate) fn marker(log: LogId, producer: i64, marker: Marker, decision: i64) -> AppendBatch {
-    let bytes = MarkerBatch::new(producer, 0, marker, 1_700_000_000_000);
+    ending(log, (producer, 0), marker, decision)
+}
+
+/// As [`marker`], by id and epoch of the producer.
+pub(crate) fn ending(
+    log: LogId,
+    (id, epoch): (i64, i16),
+    marker: Marker,
+    decision: i64,
+) -> AppendBatch {
+    let bytes = MarkerBatch::new(id, epoch, marker, 1_700_000_000_000);
     let commits = marker == Marker::Commit;
+    let producer = Some(ProducerBatch { id, epoch, first_sequence: -1, last_sequence: -1 });
     AppendBatch {
         part: Part::Marker(moldau_cluster::Marker { commits, decision }),
         bytes: bytes.view().bytes().to_vec().into(),
-        ..batch(log, producer, 0, 1)
+        producer,
+        ..batch(log, id, 0, 1)
     }
 }
 

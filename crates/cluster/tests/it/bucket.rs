@@ -27,6 +27,24 @@ macro_rules! both {
     };
 }
 
+/// Laboratories kill it, and start it again.
+#[tokio::test]
+async fn a_server_with_a_directory_keeps_objects_beyond_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = || S3Server::start_on(([127, 0, 0, 1], 0).into(), directory.path().to_owned());
+    let (stays, goes) = (ObjectKey::fresh(), ObjectKey::fresh());
+    let server = start().await;
+    let bucket = server.bucket();
+    for key in [stays, goes] {
+        bucket.put(key, Bytes::from_static(b"abc")).await.unwrap();
+    }
+    bucket.delete(&[goes]).await.unwrap();
+    drop(server);
+    let server = start().await;
+    assert_eq!(server.keys(), [stays]);
+    assert_eq!(server.bucket().get(stays, 1..3).await.unwrap(), "bc");
+}
+
 both!(an_object_is_written_once_and_read_in_ranges, ranges);
 async fn ranges(store: impl Store) {
     let key = ObjectKey::fresh();

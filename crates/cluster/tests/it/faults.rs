@@ -76,7 +76,7 @@ impl Faults {
     }
 
     /// Runs a request under a fate of its own.
-    async fn run<T, F>(&self, request: F, away: fn(String) -> Error) -> Answer<T>
+    pub(crate) async fn run<T, F>(&self, request: F, away: fn(String) -> Error) -> Answer<T>
     where
         T: Send + 'static,
         F: Future<Output = Answer<T>> + Send + 'static,

@@ -1,6 +1,9 @@
 //! All orders of events in a small world: two brokers with an object each, a compactor, a trim, and
 //! a collector. Requests and answers are lost, repeated, and take effect late.
 
+mod owners;
+mod transactions;
+
 use std::collections::BTreeMap;
 
 use moldau_cluster::{

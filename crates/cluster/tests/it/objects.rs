@@ -13,7 +13,7 @@ use moldau_cluster::{
 use uuid::Uuid;
 
 use crate::batches::{batch, records};
-use crate::faults::{Faults, FaultyStore};
+use crate::faults::{Faults, FaultyStore, pass};
 
 #[test]
 fn an_object_holds_the_batches_of_each_log_together() {
@@ -110,7 +110,8 @@ async fn a_full_queue_refuses_appends_until_there_are_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_whose_object_was_collected_goes_under_another_key() {
     let world = World::start(WriterOptions::default()).await;
-    let hasty = Hasty { store: world.store.clone(), memory: world.memory.clone() };
+    let (store, memory) = (world.store.clone(), world.memory.clone());
+    let hasty = Hasty { store, memory, is_always: false };
     let writer = Writer::start(
         world.memory.clone(),
         Arc::new(hasty),
@@ -124,17 +125,34 @@ async fn a_batch_whose_object_was_collected_goes_under_another_key() {
     assert_eq!(world.memory.dead(9).await.unwrap().len(), 1);
 }
 
-/// A store whose collector is faster than the first commit.
+/// The producer was told an error after which it does not send again.
+#[tokio::test(start_paused = true)]
+async fn batches_whose_objects_are_collected_until_the_deadline_can_be_sent_again() {
+    let world = World::start(WriterOptions::default()).await;
+    let (store, memory) = (world.store.clone(), world.memory.clone());
+    let hasty = Arc::new(Hasty { store, memory, is_always: true });
+    let options = WriterOptions::default();
+    let writer = Writer::start(world.memory.clone(), hasty, Arc::default(), options).unwrap();
+    let sent = batch(log(0), 0, 0, 1);
+    let late = writer.append(vec![sent.clone()]).unwrap().outcomes().await.unwrap_err();
+    assert!(late.is_retriable(), "{late}");
+    let again = world.writer.append(vec![sent]).unwrap();
+    assert_eq!(offsets(&again.outcomes().await), [0]);
+}
+
+/// A store whose collector is faster than the first commit, or always.
 struct Hasty {
     store: Arc<FaultyStore>,
     memory: Arc<Memory>,
+    is_always: bool,
 }
 
 impl Store for Hasty {
     async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), Error> {
         self.store.put(key, bytes).await?;
-        if self.memory.dead(1).await?.is_empty() {
+        if self.is_always || self.memory.dead(1).await?.is_empty() {
             self.memory.condemn(&[key]).await?;
+            pass(Duration::from_secs(1)).await;
         }
         Ok(())
     }

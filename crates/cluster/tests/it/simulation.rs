@@ -3,10 +3,14 @@
 //! Producers send through two brokers, and send again what was not answered, perhaps through the
 //! other. Readers, a compactor and two collectors run meanwhile. Requests to the store and to the
 //! sequencer are lost, answered late, or take effect after they were given up. No offset ever
-//! changes its record. Then everything calms down: each acknowledged record is there once, at its
-//! offset, and the store holds only what can be read.
+//! changes its record. Owners of the log of frames come and go, and end transactions; readers of
+//! what is committed see all of that and nothing else. Then everything calms down: each
+//! acknowledged record is there once, at its offset, and the store holds only what can be read.
 //!
 //! `MOLDAU_SIMULATION_SEED` runs one seed, or as many from it on as `MOLDAU_SIMULATION_COUNT` says.
+
+mod owners;
+mod transactions;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,19 +30,38 @@ use uuid::Uuid;
 use crate::batches::{batch, records};
 use crate::faults::{Faults, FaultySequencer, FaultyStore, pass};
 
+use self::owners::Owners;
+
+/// Offset of each acknowledged record.
+type Acknowledged = Arc<Mutex<BTreeMap<(LogId, String), i64>>>;
+
 #[test]
 fn random_lives_of_a_cluster_lose_no_acknowledged_record() {
-    let (seeds, sorted) = (seeds(), Arc::new(AtomicU32::new(0)));
+    let (seeds, counts) = (seeds(), Arc::new(Counts::default()));
     for seed in seeds.clone() {
         let life = catch_unwind(AssertUnwindSafe(|| {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-            runtime.block_on(async { Life::start(seed, sorted.clone()).await.run().await });
+            runtime.block_on(async { Life::start(seed, counts.clone()).await.run().await });
         }));
         assert!(life.is_ok(), "failed with MOLDAU_SIMULATION_SEED={seed}");
     }
     let least = u32::try_from(seeds.count() / 2).unwrap();
-    assert!(sorted.load(Ordering::Relaxed) >= least, "objects are sorted in most lives");
+    let Counts { sorted, takeovers, snapshots } = &*counts;
+    for (what, count) in
+        [("sorted objects", sorted), ("takeovers", takeovers), ("snapshots", snapshots)]
+    {
+        let count = count.load(Ordering::Relaxed);
+        assert!(count >= least, "{count} {what}: most lives have some");
+    }
+}
+
+/// What happened in all lives.
+#[derive(Default)]
+struct Counts {
+    sorted: AtomicU32,
+    takeovers: AtomicU32,
+    snapshots: AtomicU32,
 }
 
 struct Life {
@@ -48,15 +71,14 @@ struct Life {
     store: Arc<FaultyStore>,
     sequencer: Arc<FaultySequencer>,
     writers: Arc<[Writer; 2]>,
-    /// Offset of each acknowledged record.
-    acknowledged: Arc<Mutex<BTreeMap<(LogId, String), i64>>>,
-    /// Swaps of all lives.
-    sorted: Arc<AtomicU32>,
+    owners: Owners,
+    acknowledged: Acknowledged,
+    counts: Arc<Counts>,
 }
 
 impl Life {
     /// Must be called within the runtime.
-    async fn start(seed: u64, sorted: Arc<AtomicU32>) -> Self {
+    async fn start(seed: u64, counts: Arc<Counts>) -> Self {
         let faults = Faults::new(seed);
         let memory = Memory::default();
         let store = Arc::new(FaultyStore::new(faults.clone()));
@@ -72,15 +94,19 @@ impl Life {
         let writer =
             || Writer::start(sequencer.clone(), store.clone(), Arc::default(), options).unwrap();
         let writers = Arc::new([writer(), writer()]);
+        let owners = Owners::new(faults.clone(), memory.clone(), writers.clone());
         let acknowledged = Arc::default();
-        Self { seed, faults, memory, store, sequencer, writers, acknowledged, sorted }
+        Self { seed, faults, memory, store, sequencer, writers, owners, acknowledged, counts }
     }
 
     async fn run(self) {
-        let producers: Vec<_> = (0..PRODUCERS).map(|id| self.producer(id)).collect();
+        let plain = (0..PRODUCERS).map(|id| self.producer(id));
+        let transactional = (PRODUCERS..2 * PRODUCERS).map(|id| self.transactions(id));
+        let producers: Vec<_> = plain.chain(transactional).collect();
         let sorters = [self.sorter(), self.sorter()];
-        let others = [self.reader(), self.collector(), self.collector()];
-        let others: Vec<_> = others.into_iter().chain(sorters).collect();
+        let brokers = (1..).zip([2, 3]).map(|(id, salt)| self.owners.broker(id, self.seed ^ salt));
+        let others = [self.reader(), self.committed_reader(), self.collector(), self.collector()];
+        let others: Vec<_> = others.into_iter().chain(sorters).chain(brokers).collect();
         for producer in producers {
             producer.await.unwrap();
         }
@@ -95,6 +121,10 @@ impl Life {
         // What is late comes now.
         pass(Duration::from_secs(60)).await;
         self.verify().await;
+        self.verify_committed().await;
+        let (takeovers, snapshots) = self.owners.counts();
+        self.counts.takeovers.fetch_add(takeovers, Ordering::Relaxed);
+        self.counts.snapshots.fetch_add(snapshots, Ordering::Relaxed);
     }
 
     fn producer(&self, id: i64) -> JoinHandle<()> {
@@ -157,7 +187,7 @@ impl Life {
     /// Sorts some objects at a time; what is damaged or refused is a fault of ours.
     fn sorter(&self) -> JoinHandle<()> {
         let (sequencer, store) = (self.sequencer.clone(), self.store.clone());
-        let (mut random, sorted) = (fastrand::Rng::with_seed(self.seed + 1), self.sorted.clone());
+        let (mut random, counts) = (fastrand::Rng::with_seed(self.seed + 1), self.counts.clone());
         tokio::spawn(async move {
             loop {
                 pass(Duration::from_millis(random.u64(..5_000))).await;
@@ -169,7 +199,9 @@ impl Life {
                     timeout: Duration::from_secs(10),
                 };
                 match sort(&*sequencer, &*store, options).await {
-                    Ok(Sorted::Swapped { .. }) => drop(sorted.fetch_add(1, Ordering::Relaxed)),
+                    Ok(Sorted::Swapped { .. }) => {
+                        counts.sorted.fetch_add(1, Ordering::Relaxed);
+                    }
                     Ok(_) => {}
                     Err(error) => assert!(error.is_retriable(), "{error}"),
                 }
@@ -197,7 +229,9 @@ impl Life {
             let log = log(partition);
             for (i, (offset, value)) in (0..).zip(read_all(&reader, log).await.unwrap()) {
                 assert_eq!(offset, i, "offsets have no gap");
-                assert_eq!(offsets.insert((log, value), offset), None, "a record is there twice");
+                let is_marker = value.starts_with('\0');
+                let before = offsets.insert((log, value), offset);
+                assert!(is_marker || before.is_none(), "a record is there twice");
             }
         }
         for (record, offset) in &*self.acknowledged.lock().unwrap() {

@@ -7,6 +7,7 @@ mod objects;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,12 +68,20 @@ struct Faults {
 
 impl S3Server {
     pub(crate) async fn start() -> Self {
-        let objects = Objects::default();
+        Self::serve(Objects::default(), ([127, 0, 0, 1], 0).into()).await
+    }
+
+    /// A server at this address, whose objects are in a directory: they outlast its process.
+    pub(crate) async fn start_on(address: SocketAddr, directory: PathBuf) -> Self {
+        Self::serve(Objects::of(directory), address).await
+    }
+
+    async fn serve(objects: Objects, address: SocketAddr) -> Self {
         let mut builder = S3ServiceBuilder::new(objects.clone());
         builder.set_auth(Keys);
         let faults = Mutex::default();
         let shared = Arc::new(Shared { service: builder.build(), objects, faults });
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let accepting = tokio::spawn(accept(listener, shared.clone()));
         Self { address, shared, accepting }

@@ -2,6 +2,8 @@
 //! whose signatures are written out here.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,9 +36,27 @@ struct Inner {
     listed: Mutex<BTreeMap<String, (SystemTime, usize)>>,
     lists_are_stale: AtomicBool,
     conditions_are_ignored: AtomicBool,
+    /// Holds them beyond the end of the process, if there is one.
+    directory: Option<PathBuf>,
 }
 
 impl Objects {
+    /// Those of a directory, which gets a file for each.
+    pub(super) fn of(directory: PathBuf) -> Self {
+        let mut objects = BTreeMap::new();
+        for file in fs::read_dir(&directory).unwrap().map(Result::unwrap) {
+            let name = file.file_name().into_string().unwrap();
+            // What a process that was killed has begun was not acknowledged.
+            if !name.ends_with(BEGUN) {
+                let time = file.metadata().unwrap().modified().unwrap();
+                let bytes = Bytes::from(fs::read(file.path()).unwrap());
+                objects.insert(name.replace(SLASH, "/"), (time, bytes));
+            }
+        }
+        let (objects, directory) = (Mutex::new(objects), Some(directory));
+        Self(Arc::new(Inner { objects, directory, ..Inner::default() }))
+    }
+
     pub(super) fn list_stale(&self, is_stale: bool) {
         self.0.lists_are_stale.store(is_stale, Ordering::Relaxed);
     }
@@ -60,6 +80,10 @@ impl Objects {
             return Err(s3_error!(PreconditionFailed));
         }
         let e_tag = Some(tag(&body));
+        if let Some(file) = self.0.file(&input.key) {
+            let begun = file.with_added_extension(&BEGUN[1..]);
+            fs::write(&begun, &body).and_then(|()| fs::rename(&begun, &file)).unwrap();
+        }
         objects.insert(input.key, (SystemTime::now(), body));
         Ok(S3Response::new(PutObjectOutput { e_tag, ..PutObjectOutput::default() }))
     }
@@ -89,7 +113,9 @@ impl Objects {
         is_ours(&input.bucket)?;
         let mut objects = lock(&self.0.objects);
         let deleted = input.delete.objects.into_iter().map(|object| {
-            objects.remove(&object.key);
+            if let (Some(_), Some(file)) = (objects.remove(&object.key), self.0.file(&object.key)) {
+                fs::remove_file(file).unwrap();
+            }
             DeletedObject { key: Some(object.key), ..DeletedObject::default() }
         });
         let deleted = Some(deleted.collect());
@@ -130,6 +156,12 @@ impl Objects {
             contents: Some(contents),
             ..ListObjectsV2Output::default()
         }))
+    }
+}
+
+impl Inner {
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(name.replace('/', SLASH)))
     }
 }
 
@@ -211,3 +243,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Small, so that lists have several pages.
 const PAGE: usize = 5;
+/// Stands for a slash in the names of files.
+const SLASH: &str = "%";
+/// The end of the names of files that are being written.
+const BEGUN: &str = ".begun";
