@@ -19,6 +19,20 @@ pub(crate) enum ClusterAction {
     Check(ClusterFile),
     /// Delete the objects that nobody needs, as the controller does now and then.
     Gc(GcOptions),
+    /// Run three brokers with PostgreSQL on this machine, and kill one while records are written.
+    ///
+    /// The exit code is 1 if an acknowledged record is lost, or a record is there twice.
+    Demo(DemoOptions),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DemoOptions {
+    /// Leave the cluster running until Ctrl-C.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// How long records are written; the controller is killed at half of it.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = units::duration)]
+    pub(crate) time: Duration,
 }
 
 #[derive(Args, Clone, Debug)]

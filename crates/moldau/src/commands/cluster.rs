@@ -2,6 +2,7 @@
 //! printed holds a password or a key.
 
 mod check;
+mod demo;
 mod status;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ pub(crate) fn run(action: &ClusterAction) -> anyhow::Result<ExitCode> {
             ClusterAction::Status(file) => status::run(file).await,
             ClusterAction::Check(file) => check::run(file).await,
             ClusterAction::Gc(options) => collect(options).await,
+            ClusterAction::Demo(options) => demo::run(options).await,
         }
     });
     // A connection that does not answer ends with the process.

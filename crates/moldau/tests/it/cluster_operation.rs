@@ -104,6 +104,17 @@ fn init_names_each_thing_that_is_wrong() {
     });
 }
 
+#[test]
+fn the_demo_loses_nothing_when_it_kills_the_controller_and_leaves_nothing_behind() {
+    let output = run(["cluster", "demo", "--time", "1s"]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said} {told}");
+    assert!(said.contains(" 0 lost, 0 duplicated.\nFailover took "), "{said}");
+    let dir = said.split_once("runs in ").unwrap().1.split_once(',').unwrap().0;
+    assert!(dir.contains("moldau-demo-") && !Path::new(dir).exists(), "{dir}");
+}
+
 /// A message of PostgreSQL's protocol.
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let len = u32::try_from(body.len() + 4).unwrap();
