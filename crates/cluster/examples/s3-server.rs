@@ -1,5 +1,5 @@
 //! An S3 server for laboratories: `s3-server ADDRESS DIRECTORY`. Objects outlast the process, and
-//! nothing is flushed to the disk. Its one bucket is `records`, and its keys are those of the tests.
+//! nothing is flushed to the disk. Its one bucket is `records`; its keys are those of the tests.
 
 #![expect(clippy::unwrap_used, reason = "what is unexpected ends the server")]
 
@@ -10,7 +10,7 @@ mod s3_server;
 /// What the S3 server uses to answer late.
 mod faults {
     pub(super) async fn pass(time: std::time::Duration) {
-        tokio::time::sleep(time).await;
+        tokio::time::sleep_until(tokio::time::Instant::now() + time).await;
     }
 }
 
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use self::s3_server::S3Server;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().expect("the first argument is an address").parse().unwrap();
