@@ -25,7 +25,11 @@ pub(crate) fn handle(
     let is_allowed = call.rights.allow_on_cluster(Operation::ClusterAction)
         || call.rights.allow_on_cluster(Operation::Alter);
     let mut last = None;
-    let markers = request.markers.iter().map(|marker| {
+    // As in Kafka, a marker without partitions is not in the response.
+    let has_partitions = |marker: &&WritableTxnMarker| {
+        marker.topics.iter().any(|topic| !topic.partition_indexes.is_empty())
+    };
+    let markers = request.markers.iter().filter(has_partitions).map(|marker| {
         let topics = marker.topics.iter().map(|topic| {
             let partitions = topic.partition_indexes.iter().map(|index| {
                 let written = match is_allowed {

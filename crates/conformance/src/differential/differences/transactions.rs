@@ -29,13 +29,6 @@ pub(super) const ROWS: &[Difference] = &[
                  offsets",
     },
     Difference {
-        api: ApiKey::WriteTxnMarkers,
-        cases: &["no partitions"],
-        versions: (1, 2),
-        fields: &[("Markers", "", "")],
-        reason: "a marker without partitions is in the response; Kafka omits it",
-    },
-    Difference {
         api: ApiKey::DescribeTransactions,
         cases: &["one twice"],
         versions: (0, 0),
