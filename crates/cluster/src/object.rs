@@ -154,6 +154,10 @@ pub fn batches(bytes: &[u8], extent: &Extent) -> Result<Bytes, Damage> {
     for batch in batches.by_ref() {
         let batch = batch.map_err(|_| Damage("bytes that are no batch"))?;
         batch.check_crc().map_err(|_| Damage("a batch with a wrong checksum"))?;
+        // The last offset wraps around in a batch that cannot be.
+        if batch.last_offset() < batch.base_offset() {
+            return Err(Damage("a batch that ends before it begins"));
+        }
         let len = batch.bytes().len();
         if extent.sorted {
             check_sorted(&batch, next, extent)?;

@@ -69,6 +69,10 @@ fn a_changed_byte_of_a_batch_is_found() {
     for other in [Extent { last_offset: 13, ..extent }, Extent { base_offset: 9, ..extent }] {
         assert!(object::batches(&sent.bytes, &other).is_err());
     }
+    // No checksum covers the offset, from which the last one wraps around here.
+    let mut wrapped = read.to_vec();
+    wrapped[..8].copy_from_slice(&(i64::MAX - 1).to_be_bytes());
+    assert!(object::batches(&wrapped, &sorted).is_err());
 }
 
 #[tokio::test(start_paused = true)]
