@@ -3,7 +3,7 @@
   const find = (id) => document.getElementById(id);
   const ROWS_MAX = 100;
   const POLL_MILLIS = 2000;
-  const state = { key: "", topic: null, older: null, newest: 0 };
+  const state = { key: "", topic: null, route: null, older: null, newest: 0 };
 
   // Text alone ever comes from the app: nothing of it is taken as markup.
   const make = (name, text, attributes = {}) => {
@@ -182,6 +182,7 @@
         { type: "button", class: "link", "aria-expanded": isOpen });
       open.addEventListener("click", () => {
         state.topic = isOpen ? null : route.topic;
+        state.route = isOpen ? null : all.indexOf(route);
         poll();
       });
       cell(row, "Topic").append(open);
@@ -433,7 +434,7 @@
   const poll = async () => {
     clearTimeout(timer);
     try {
-      const status = await ask(`/api/status${state.topic ? `?topic=${state.topic}` : ""}`);
+      const status = await ask(`/api/status${state.topic ? `?route=${state.route}` : ""}`);
       state.key = status.key;
       find("content").hidden = false;
       problem("");

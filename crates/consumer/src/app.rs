@@ -21,7 +21,7 @@ use crate::asyncapi::{self, Described};
 use crate::background::{Background, Tasks};
 use crate::claims::Claims;
 use crate::clock::Clock;
-use crate::context::{Services, States};
+use crate::context::{Services, StateType, States};
 use crate::handler::{HandlerFn, job};
 use crate::member::{self, Group};
 use crate::outbox::Outbox;
@@ -106,6 +106,8 @@ pub struct App {
     pub(crate) invalid: Result<()>,
     pub(crate) segment: Option<Segment>,
     states: States,
+    /// State that handlers and jobs take.
+    needed: Vec<StateType>,
     pub(crate) background: Vec<Background>,
     /// Topics of whose partitions background tasks take care.
     pub(crate) tended: Vec<Arc<str>>,
@@ -144,6 +146,7 @@ impl App {
             invalid: Ok(()),
             segment: None,
             states: States::default(),
+            needed: Vec::new(),
             background: Vec::new(),
             tended: Vec::new(),
             declared: BTreeMap::new(),
@@ -236,7 +239,9 @@ impl App {
         let retries = route.retries.iter_mut().map(|(_, retry)| &mut retry.plan);
         let pools = retries.chain([&mut route.plan]).filter_map(|plan| plan.pool.as_mut());
         pools.for_each(|pool| pool.id = number);
+        self.needed.append(&mut route.states);
         for periodic in route.periodic.drain(..) {
+            self.needed.extend(periodic.job.states());
             self.background.push(periodic.background(Some(source.clone())));
         }
         for (topic, retry) in route.retries.drain(..) {
@@ -273,7 +278,9 @@ impl App {
         F: HandlerFn<Tick, Args>,
         Args: 'static,
     {
-        self.background.push(Periodic { interval, job: job(function) }.background(None));
+        let job = job(function);
+        self.needed.extend(job.states());
+        self.background.push(Periodic { interval, job }.background(None));
         self
     }
 
@@ -285,7 +292,7 @@ impl App {
     /// [`Error::Task`]: two tasks have the same name.
     #[cfg(feature = "cron")]
     pub fn recurring(
-        self,
+        mut self,
         topic: &str,
         tasks: impl IntoIterator<Item = crate::Recurring>,
     ) -> Result<Self> {
@@ -296,6 +303,7 @@ impl App {
             let reason = "another task has the same name".to_owned();
             return Err(Error::Task { task: Arc::clone(task), reason });
         }
+        self.needed.extend(tasks.iter().flat_map(crate::Recurring::states));
         let task = crate::recurring::background(Arc::clone(&topic), tasks);
         Ok(self.tended(topic, task))
     }
@@ -407,7 +415,8 @@ impl App {
     ///
     /// # Errors
     /// [`Error::NoGroup`], [`Error::NoRoute`], [`Error::RouteTwice`],
-    /// [`Error::AssignedAndSubscribed`], [`Error::NoSegment`]; [`Error::Client`] if a pattern is
+    /// [`Error::AssignedAndSubscribed`], [`Error::NoSegment`], [`Error::NoState`],
+    /// [`Error::OwnDeadLetters`]; [`Error::Client`] if a pattern is
     /// none, the cluster cannot be reached, does not authenticate the app, or refuses the member
     /// for good; [`Error::StaticMember`]; [`Error::Admin`];
     /// [`Error::Background`] if a part of the app that runs beside the handlers fails.
@@ -480,9 +489,17 @@ impl App {
         }
     }
 
+    /// # Errors
+    /// Why it cannot run.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        std::mem::replace(&mut self.invalid, Ok(()))?;
+        self.states.check(&self.needed)?;
+        self.routes.check_dead_letters()
+    }
+
     /// How it gets its partitions.
     fn consumer_group(&mut self) -> Result<Group> {
-        std::mem::replace(&mut self.invalid, Ok(()))?;
+        self.check()?;
         let mut membership = self.options.membership.clone();
         let direct = match self.routes.reads(&self.tended)? {
             Reads::Subscription { topics, pattern } => {

@@ -54,6 +54,21 @@ pub(crate) struct States {
     by_type: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
 }
 
+/// A type of state.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StateType {
+    id: TypeId,
+    name: &'static str,
+}
+
+impl StateType {
+    /// The type `S`.
+    #[must_use]
+    pub fn of<S: 'static>() -> Self {
+        Self { id: TypeId::of::<S>(), name: std::any::type_name::<S>() }
+    }
+}
+
 impl<'a> Context<'a> {
     pub(crate) fn new(attempt: Attempt, services: &'a Services) -> Self {
         Self { attempt, attempts_before: 0, services, returned: None, source: 0 }
@@ -173,6 +188,13 @@ impl<'a> Context<'a> {
 impl States {
     pub(crate) fn insert<S: Send + Sync + 'static>(&mut self, state: S) {
         self.by_type.insert(TypeId::of::<S>(), Arc::new(state));
+    }
+
+    /// # Errors
+    /// [`Error::NoState`]: one of these types is missing.
+    pub(crate) fn check(&self, needed: &[StateType]) -> Result<(), Error> {
+        let missing = needed.iter().find(|state| !self.by_type.contains_key(&state.id));
+        missing.map_or(Ok(()), |state| Err(Error::NoState(state.name)))
     }
 
     fn get<S: Send + Sync + 'static>(&self) -> Option<Arc<S>> {

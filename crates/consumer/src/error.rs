@@ -22,6 +22,15 @@ pub enum Error {
         topic: Arc<str>,
     },
 
+    /// A handler or job takes state that the app was not given.
+    #[error("a handler takes {0}, which the app was not given: see App::state")]
+    NoState(&'static str),
+    /// A route reads the topic to which it sends dead letters: each would come back to it.
+    #[error("the route of topic {topic} sends dead letters to the same topic")]
+    OwnDeadLetters {
+        /// The topic.
+        topic: String,
+    },
     /// The admin port cannot listen.
     #[error("cannot listen at {address}: {source}")]
     Admin {

@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use crate::context::{Context, Services};
+use crate::context::{Context, Services, StateType};
 use crate::failure::{BoxError, Failure, caught};
 use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Outputs;
@@ -83,6 +83,11 @@ pub trait Handler<W: Work>: Send + Sync + 'static {
     fn topics(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// State that its arguments take; an app without it does not start.
+    fn states(&self) -> Vec<StateType> {
+        Vec::new()
+    }
 }
 
 /// An argument of a handler, taken from a record or batch.
@@ -110,6 +115,11 @@ pub trait Extract<W>: Sized {
     fn extract_last(work: W, context: Context<'_>) -> Result<Self, Failure> {
         Self::extract(&work, context)
     }
+
+    /// State of the app that it takes; an app without it does not start.
+    fn state() -> Option<StateType> {
+        None
+    }
 }
 
 impl Extract<Self> for Message {
@@ -132,8 +142,8 @@ impl Extract<Self> for Batch {
     }
 }
 
-/// State that the app was given with [`App::state`](crate::App::state). Starting an app whose
-/// handlers ask for other state is not refused; each record then fails.
+/// State that the app was given with [`App::state`](crate::App::state). An app without it ends at
+/// its start with [`Error::NoState`](crate::Error::NoState).
 #[derive(Clone, Debug)]
 pub struct State<S>(pub Arc<S>);
 
@@ -141,6 +151,10 @@ impl<W, S: Send + Sync + 'static> Extract<W> for State<S> {
     fn extract(_: &W, context: Context<'_>) -> Result<Self, Failure> {
         let missing = || format!("the app has no state {}", std::any::type_name::<S>());
         context.state().map(Self).ok_or_else(|| Failure::permanent(missing()))
+    }
+
+    fn state() -> Option<StateType> {
+        Some(StateType::of::<S>())
     }
 }
 
@@ -176,6 +190,9 @@ pub trait HandlerFn<W, Args>: Send + Sync + 'static {
         work: W,
         context: Context<'_>,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// State that its arguments take.
+    fn states() -> Vec<StateType>;
 }
 
 macro_rules! handler_fn {
@@ -200,6 +217,10 @@ macro_rules! handler_fn {
                 let returned = handled.await.map_err(|error| Failure::of(error.into()))?;
                 let records = returned.into_records();
                 if records.is_empty() { Ok(()) } else { context.send_returned(records).await }
+            }
+
+            fn states() -> Vec<StateType> {
+                [$($arg::state(),)* $last::state()].into_iter().flatten().collect()
             }
         }
     };
@@ -231,6 +252,10 @@ where
     async fn call(&self, work: W, context: Context<'_>) -> Result<(), Failure> {
         invoke_caught(&self.function, work, context).await
     }
+
+    fn states(&self) -> Vec<StateType> {
+        F::states()
+    }
 }
 
 async fn invoke_caught<W, Args>(
@@ -242,7 +267,26 @@ async fn invoke_caught<W, Args>(
 }
 
 /// A function that is called with what it takes of a `W`, outside of any route. Panics are caught.
-pub(crate) type Job<W> = Arc<dyn Fn(W, Arc<Services>) -> JobRun + Send + Sync>;
+pub(crate) struct Job<W> {
+    states: Vec<StateType>,
+    call: Arc<dyn Fn(W, Arc<Services>) -> JobRun + Send + Sync>,
+}
+
+impl<W> Job<W> {
+    pub(crate) fn call(&self, work: W, services: Arc<Services>) -> JobRun {
+        (self.call)(work, services)
+    }
+
+    pub(crate) fn states(&self) -> &[StateType] {
+        &self.states
+    }
+}
+
+impl<W> Clone for Job<W> {
+    fn clone(&self) -> Self {
+        Self { states: self.states.clone(), call: Arc::clone(&self.call) }
+    }
+}
 
 /// A call of a [`Job`].
 pub(crate) type JobRun = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
@@ -255,11 +299,12 @@ where
     Args: 'static,
 {
     let function = Arc::new(function);
-    Arc::new(move |work, services| {
+    let call = Arc::new(move |work, services: Arc<Services>| -> JobRun {
         let function = Arc::clone(&function);
         Box::pin(async move {
             let context = Context::new(scheduler::Attempt::default(), &services);
             invoke_caught(&*function, work, context).await
         })
-    })
+    });
+    Job { states: F::states(), call }
 }

@@ -25,7 +25,7 @@ mod unique;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::context::Context;
+use crate::context::{Context, StateType};
 use crate::failure::Failure;
 use crate::handler::{Handler, Work};
 
@@ -117,6 +117,10 @@ impl<W: Work, L: Layer<W>, H: Handler<W>> Handler<W> for Layered<L, H> {
         let mut topics = self.inner.topics();
         topics.extend(self.layer.topics());
         topics
+    }
+
+    fn states(&self) -> Vec<StateType> {
+        self.inner.states()
     }
 }
 

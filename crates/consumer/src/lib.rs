@@ -99,7 +99,7 @@ mod workers;
 pub use admin::Admin;
 pub use app::{App, AppOptions, Control};
 pub use clock::Clock;
-pub use context::Context;
+pub use context::{Context, StateType};
 pub use error::Error;
 pub use failure::{BoxError, Cause, Failure, Postponed};
 pub use figures::Trouble;

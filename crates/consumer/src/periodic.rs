@@ -131,7 +131,7 @@ impl Ticking {
             }
             if target.running.is_none() && target.due <= now {
                 let tick = Tick { at: target.due, partition: partition.clone() };
-                let call = (self.periodic.job)(tick, Arc::clone(&self.services));
+                let call = self.periodic.job.call(tick, Arc::clone(&self.services));
                 target.running = Some(self.calls.spawn(async move {
                     if let Err(failure) = call.await {
                         tracing::error!(%failure, "a periodic job failed");

@@ -24,7 +24,7 @@ mod status;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::Context;
+use crate::context::{Context, StateType};
 use crate::failure::Failure;
 use crate::handler::{Extract, HandlerFn, Job, job};
 use crate::{Error, Result};
@@ -111,6 +111,11 @@ impl Recurring {
             enabled_at_first: true,
             job: job(function),
         })
+    }
+
+    /// State that the function takes.
+    pub(crate) fn states(&self) -> &[StateType] {
+        self.job.states()
     }
 
     /// The zone whose time the expression means, as `Europe/Berlin`. A time that the change to

@@ -13,7 +13,7 @@ use tokio_util::sync::ReusableBoxFuture;
 #[cfg(feature = "schemars")]
 use crate::asyncapi::PayloadSchema;
 use crate::chunk::Chunk;
-use crate::context::{Context, Services};
+use crate::context::{Context, Services, StateType};
 use crate::failure::{Cause, Failure, Postponed, caught};
 use crate::figures::RouteFigures;
 use crate::handler::{FunctionHandler, Handler, HandlerFn, Work, job};
@@ -171,6 +171,8 @@ pub struct AnyRoute {
     pub(crate) runner: Arc<dyn Run>,
     pub(crate) figures: Arc<RouteFigures>,
     pub(crate) dead_letter_topics: Vec<String>,
+    /// State that its handler takes.
+    pub(crate) states: Vec<StateType>,
     #[cfg(feature = "schemars")]
     pub(crate) payload: Option<PayloadSchema>,
     /// Topics that are read beside that of the route, because its layers send records to them.
@@ -181,6 +183,7 @@ pub struct AnyRoute {
 struct Common {
     plan: Plan,
     dead_letter_topics: Vec<String>,
+    states: Vec<StateType>,
     #[cfg(feature = "schemars")]
     payload: Option<PayloadSchema>,
 }
@@ -211,6 +214,7 @@ impl AnyRoute {
                 runner: runner(attempts_before, Arc::clone(&figures)),
                 figures,
                 dead_letter_topics: common.dead_letter_topics.clone(),
+                states: common.states.clone(),
                 #[cfg(feature = "schemars")]
                 payload: common.payload,
                 retries,
@@ -234,10 +238,12 @@ impl AnyRoute {
 
 impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
     fn from(route: Route<Message, H>) -> Self {
-        let (topics, handler) = (route.handler.topics(), Arc::new(route.handler));
+        let (topics, states) = (route.handler.topics(), route.handler.states());
+        let handler = Arc::new(route.handler);
         let common = Common {
             plan: Plan { slicing: Slicing::Paced, ..route.plan },
             dead_letter_topics: route.dead_letter_topics,
+            states,
             #[cfg(feature = "schemars")]
             payload: route.payload,
         };
@@ -250,10 +256,12 @@ impl<H: Handler<Message>> From<Route<Message, H>> for AnyRoute {
 
 impl<H: Handler<Batch>> From<Route<Batch, H>> for AnyRoute {
     fn from(route: Route<Batch, H>) -> Self {
-        let (topics, handler) = (route.handler.topics(), Arc::new(route.handler));
+        let (topics, states) = (route.handler.topics(), route.handler.states());
+        let handler = Arc::new(route.handler);
         let common = Common {
             plan: route.plan,
             dead_letter_topics: route.dead_letter_topics,
+            states,
             #[cfg(feature = "schemars")]
             payload: route.payload,
         };

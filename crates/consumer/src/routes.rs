@@ -1,5 +1,6 @@
 //! Which topics an app reads, and which route handles the records of each.
 
+use std::ptr;
 use std::sync::Arc;
 
 use moldau_client::TopicPartition;
@@ -54,6 +55,18 @@ impl Routes {
     /// The routes that name a topic.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&Arc<str>, &AnyRoute)> {
         self.routes.iter().filter_map(|(topics, route)| Some((topics.name()?, route)))
+    }
+
+    /// # Errors
+    /// [`Error::OwnDeadLetters`].
+    pub(crate) fn check_dead_letters(&self) -> Result<()> {
+        for (_, route) in &self.routes {
+            let is_own = |topic: &&String| self.find(topic).is_some_and(|it| ptr::eq(it, route));
+            if let Some(topic) = route.dead_letter_topics.iter().find(is_own) {
+                return Err(Error::OwnDeadLetters { topic: topic.clone() });
+            }
+        }
+        Ok(())
     }
 
     /// What an app reads that has these routes, and tasks that take care of the topics `tended`.

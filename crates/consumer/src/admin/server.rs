@@ -1,5 +1,6 @@
 //! Connections of the admin port, and the thread that serves them.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::TcpListener as StdListener;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use super::site::Site;
 use crate::background::{Lifecycle, Stage};
@@ -46,16 +48,19 @@ pub(super) async fn serve(
 }
 
 async fn accept_all(listener: TcpListener, site: &Arc<Site>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // The oldest first.
+    let mut open = VecDeque::<AbortHandle>::new();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-                let site = Arc::clone(site);
-                tokio::spawn(async move {
-                    connection(site, stream).await;
-                    drop(place);
-                });
+                open.retain(|connection| !connection.is_finished());
+                if open.len() >= CONNECTIONS_MAX
+                    && let Some(oldest) = open.pop_front()
+                {
+                    oldest.abort();
+                }
+                let task = tokio::spawn(connection(Arc::clone(site), stream));
+                open.push_back(task.abort_handle());
             }
             Err(error) => {
                 tracing::warn!(%error, "accept failed at the admin port");
@@ -80,7 +85,8 @@ async fn connection(site: Arc<Site>, stream: TcpStream) {
     }
 }
 
-/// Open connections, above which further ones are closed at once: a scraper, probes, some people.
+/// Open connections: of a scraper, probes, some people. A further one closes the oldest, so that
+/// slow clients cannot keep probes away.
 const CONNECTIONS_MAX: usize = 64;
 
 /// A client that takes longer than this for the header of a request is disconnected.

@@ -191,8 +191,9 @@ impl Site {
             "/readyz" => Ok(self.health(readiness)),
             "/asyncapi.json" => Ok(json_answer(&self.subject.asyncapi)),
             "/api/status" => {
-                let topic = query.and_then(|query| query.strip_prefix("topic="));
-                Ok(json_answer(&self.status(topic).await))
+                let route = query.and_then(|query| query.strip_prefix("route="));
+                let route = route.and_then(|route| route.parse().ok());
+                Ok(json_answer(&self.status(route).await))
             }
             _ => {
                 let why = "Try /, /metrics, /healthz, /readyz or /asyncapi.json.";
@@ -238,8 +239,8 @@ impl Site {
         }
     }
 
-    /// Everything that the page shows, with the partitions of one topic.
-    async fn status(&self, topic: Option<&str>) -> Value {
+    /// Everything that the page shows, with the partitions of the route at the index `detailed`.
+    async fn status(&self, detailed: Option<usize>) -> Value {
         let status = self.current().await;
         let (now, member) = (Instant::now(), self.member());
         let is_draining = self.lifecycle.stage() != Stage::Running;
@@ -250,7 +251,7 @@ impl Site {
             let (Ok(words) | Err(words)) = &judged;
             json!({ "ok": judged.is_ok(), "text": words })
         };
-        let routes = status.routes.iter().map(|route| {
+        let routes = status.routes.iter().enumerate().map(|(index, route)| {
             let mut value = json!(route);
             let paused = route.partitions.iter().filter(|it| it.paused.is_some()).count();
             let sum = |of: fn(&crate::PartitionStatus) -> usize| -> usize {
@@ -262,7 +263,7 @@ impl Site {
             value["retrying"] = json!(sum(|it| it.retrying));
             value["paused"] = json!(paused);
             value["partitionCount"] = json!(route.partitions.len());
-            if topic != Some(route.topic.as_str()) {
+            if detailed != Some(index) {
                 value["partitions"] = json!(null);
             }
             value

@@ -67,7 +67,7 @@ impl App {
 
 /// Runs an app as a member of its share group.
 pub(crate) async fn run(mut app: App, shutdown: impl Future<Output = ()>) -> Result<()> {
-    std::mem::replace(&mut app.invalid, Ok(()))?;
+    app.check()?;
     let topics = app.shared_topics()?;
     let group = app.group.clone().ok_or(Error::NoGroup)?;
     app.start_admin(&group)?;

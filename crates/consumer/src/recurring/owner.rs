@@ -150,7 +150,7 @@ impl Owner {
         }
         let Some(task) = self.tasks.get_mut(name) else { return };
         let run = Run { task: Arc::clone(name), started };
-        let call = (task.recurring.job)(run, Arc::clone(&self.services));
+        let call = task.recurring.job.call(run, Arc::clone(&self.services));
         task.running = Some(self.calls.spawn(call).id());
     }
 

@@ -8,6 +8,8 @@ use super::wire::read_indexes;
 #[cfg(feature = "avro")]
 use super::{RegistryError, SchemaRegistry};
 use crate::context::Context;
+#[cfg(feature = "avro")]
+use crate::context::StateType;
 use crate::failure::{BoxError, Cause, Failure};
 use crate::handler::Extract;
 use crate::message::Message;
@@ -52,6 +54,10 @@ impl<T: DeserializeOwned> Extract<Message> for Avro<T> {
             return Err(undecodable("bytes follow the value"));
         }
         apache_avro::from_value(&value).map(Self).map_err(undecodable)
+    }
+
+    fn state() -> Option<StateType> {
+        Some(StateType::of::<SchemaRegistry>())
     }
 }
 

@@ -74,6 +74,31 @@ pub(crate) async fn port(control: &Control) -> SocketAddr {
 }
 
 #[tokio::test]
+async fn clients_that_never_finish_a_request_do_not_keep_probes_away() {
+    let broker = broker(1, &[]).await;
+    let route = record(async |_: Message| Ok::<(), String>(()));
+    let app = broker.app(GROUP).topic(TOPIC, route).admin("127.0.0.1:0");
+    let control = app.control();
+    let test = async {
+        let port = port(&control).await;
+        let mut slow = Vec::new();
+        for _ in 0..200 {
+            let mut stream = TcpStream::connect(port).await.unwrap();
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: ").await.unwrap();
+            slow.push(stream);
+        }
+        assert_eq!(get(port, "/metrics").await.status, 200);
+        // The newest are still served.
+        let newest = slow.last_mut().unwrap();
+        newest.write_all(b"localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        newest.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    };
+    app.run(test).await.unwrap();
+}
+
+#[tokio::test]
 async fn metrics_health_and_the_page_are_served_while_the_app_runs() {
     let broker = broker(2, &[(None, "one"), (None, "two")]).await;
     let route = record(async |_: Message| Ok::<(), String>(()));

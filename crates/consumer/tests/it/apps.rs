@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use moldau_consumer::{App, Batch, Error, Json, Message, Order, State, Workers, batch, record};
+use moldau_consumer::{
+    App, Batch, DeadLetters, Error, Json, Message, Order, Retry, State, Tick, Workers, batch,
+    record,
+};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::world::{self, GROUP, Seen, TOPIC, broker, channel, next, run_until, ticking, values};
@@ -289,4 +292,51 @@ async fn an_app_that_cannot_run_says_why() {
     assert!(matches!(app.run(shutdown.clone()).await, Err(Error::NoRoute)));
     let app = App::new(["127.0.0.1:1"]).group(GROUP).topic("a", handler()).topic("a", handler());
     assert!(matches!(app.run(shutdown).await, Err(Error::RouteTwice { .. })));
+}
+
+#[tokio::test]
+async fn an_app_without_the_state_that_its_handlers_take_does_not_start() {
+    let app = || App::new(["127.0.0.1:1"]).group(GROUP);
+    let plain = || record(async |_: Message| Ok::<(), String>(()));
+    let stateful = || record(async |_: Message, State(_): State<Duration>| Ok::<(), String>(()));
+    let job = async |_: Tick, State(_): State<Duration>| Ok::<(), String>(());
+    let interval = Duration::from_secs(1);
+    let layered =
+        || stateful().layer(Retry::exponential(2, interval)).layer(DeadLetters::to("dead"));
+    let apps = [
+        app().topic("a", stateful()),
+        app().topic("a", layered()).state(7_u8),
+        app().topic("a", plain().periodic(interval, job)),
+        app().topic("a", plain()).periodic(interval, job),
+        app().share(GROUP).topic("a", stateful()),
+    ];
+    for (case, app) in apps.into_iter().enumerate() {
+        let ended = app.run(std::future::ready(())).await;
+        let is_refused = matches!(&ended, Err(Error::NoState("core::time::Duration")));
+        assert!(is_refused, "case {case}: {ended:?}");
+    }
+    let broker = broker(1, &[]).await;
+    let app = broker.app(GROUP).topic(TOPIC, layered()).state(interval);
+    app.run(std::future::ready(())).await.expect("it has the state");
+}
+
+#[tokio::test]
+async fn a_route_that_reads_its_own_dead_letters_is_refused() {
+    let app = || App::new(["127.0.0.1:1"]).group(GROUP);
+    let route =
+        || record(async |_: Message| Ok::<(), String>(())).layer(DeadLetters::to("orders.dead"));
+    let own = [
+        app().topic("orders.dead", route()),
+        app().pattern("orders.*", route()),
+        app().partitions("orders.dead", [0], route()),
+    ];
+    for app in own {
+        let ended = app.run(std::future::ready(())).await;
+        let Err(Error::OwnDeadLetters { topic }) = ended else { panic!("{ended:?}") };
+        assert_eq!(topic, "orders.dead");
+    }
+    let broker = broker(1, &[]).await;
+    let other = record(async |_: Message| Ok::<(), String>(()));
+    let app = broker.app(GROUP).pattern("orders.*", route()).topic("orders.dead", other);
+    app.run(std::future::ready(())).await.expect("another route takes them");
 }

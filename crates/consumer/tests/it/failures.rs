@@ -7,7 +7,7 @@ use std::time::Duration;
 use moldau_client::Record;
 use moldau_consumer::{
     Attempt, Batch, Cause, Context, DeadLetters, Failure, Handler, Json, Layer, Message, Metrics,
-    Order, Retry, Route, State, Status, Timeout, batch, header, record,
+    Order, Retry, Route, Status, Timeout, batch, header, record,
 };
 
 use crate::status::status_when;
@@ -243,17 +243,6 @@ async fn a_batch_that_fails_comes_again_as_it_was() {
     let seen = ticking(&broker, run_until(app, &mut receiver, 3)).await;
     assert_eq!(values(&seen), ["ab 1", "ab 2", "c 1"]);
     assert_eq!(broker.committed(GROUP, TOPIC).await, 3);
-}
-
-#[tokio::test]
-async fn state_that_the_app_lacks_is_a_failure_that_names_it() {
-    let broker = broker(1, &[(None, "a")]).await;
-    broker.create_topic(DEAD, 1).await;
-    let handler = async |State(_): State<Duration>| Ok::<(), String>(());
-    let app = broker.app(GROUP).topic(TOPIC, record(handler).layer(DeadLetters::to(DEAD)));
-    let mut dead = Vec::new();
-    app.run(async { dead = broker.read(DEAD, 1).await }).await.unwrap();
-    assert!(text(&dead[0], header::CAUSE).contains("Duration"));
 }
 
 #[tokio::test]
