@@ -1,8 +1,8 @@
-//! Checks what runs workers of the laboratory on Kubernetes, without a cluster: Helm's own linter,
-//! and the schemas of Kubernetes for the manifest and for what the chart makes.
+//! Checks what runs Moldau on Kubernetes, without a cluster: Helm's own linter, and the schemas of
+//! Kubernetes for the manifests and for what the charts make of each file of values in `ci`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,42 +13,59 @@ use crate::workspace;
 /// The release of Kubernetes whose schemas count.
 const KUBERNETES_VERSION: &str = "1.30";
 
-/// What the chart is made with, each set of values once.
-const VALUES: [&[&str]; 2] = [
-    &["image=registry.example.com/moldau:0"],
-    &[
-        "image=registry.example.com/moldau:0,workers=3,port=7500,cpu=4,memory=2Gi",
-        "imagePullSecrets[0].name=registry,nodeSelector.pool=lab,tolerations[0].operator=Exists",
-    ],
-];
+/// Charts of which a manifest has what they make of `ci/least-values.yaml`.
+const MANIFESTS: [(&str, &str); 2] =
+    [("moldau-cluster", "cluster.yaml"), ("moldau-proxy", "proxy.yaml")];
 
 pub(crate) fn check(peers: &Peers) -> Result<()> {
     let deploy = workspace::root().join("deploy");
-    let chart = deploy.join("helm/moldau-lab-workers");
     let directory = tempfile::Builder::new().prefix("moldau-kubernetes-").tempdir()?;
-    validate(peers, &deploy.join("kubernetes/workers.yaml"))?;
-    for (number, values) in VALUES.iter().enumerate() {
-        let set = values.iter().flat_map(|values| ["--set", values]);
-        let mut lint = Command::new(peers.helm());
-        lint.args(["lint", "--strict"]).args(set.clone()).arg(&chart);
-        finish(lint)?;
-        let mut template = template(peers, &chart);
-        template.args(set);
-        let rendered = directory.path().join(format!("{number}.yaml"));
-        fs::write(&rendered, finish(template)?)?;
-        validate(peers, &rendered)?;
+    for manifest in files(&deploy.join("kubernetes"))? {
+        validate(peers, &manifest)?;
     }
-    let Err(refused) = finish(template(peers, &chart)) else {
-        bail!("the chart names an image that nobody has published");
-    };
-    ensure!(refused.to_string().contains("image: the image with"), "{refused}");
+    for chart in files(&deploy.join("helm"))? {
+        for values in files(&chart.join("ci"))? {
+            let mut lint = Command::new(peers.helm());
+            lint.args(["lint", "--strict", "--values"]).arg(&values).arg(&chart);
+            finish(lint)?;
+            let rendered = directory.path().join("rendered.yaml");
+            fs::write(&rendered, made(peers, &chart, &values)?)?;
+            validate(peers, &rendered)?;
+        }
+        let Err(refused) = finish(template(peers, &chart)) else {
+            bail!("{} names an image that is not published", chart.display());
+        };
+        let names_key = [" image: ", " config.virtual_clusters: ", " bucket.name: "];
+        ensure!(names_key.iter().any(|key| refused.to_string().contains(key)), "{refused}");
+    }
+    for (chart, manifest) in MANIFESTS {
+        let chart = deploy.join("helm").join(chart);
+        let made = made(peers, &chart, &chart.join("ci/least-values.yaml"))?;
+        let manifest = deploy.join("kubernetes").join(manifest);
+        let is_same = fs::read_to_string(&manifest)? == made;
+        ensure!(is_same, "{} differs from what its chart makes", manifest.display());
+    }
     Ok(())
 }
 
-/// What a chart makes.
+/// The files of a directory, in order.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory).with_context(|| directory.display().to_string())?;
+    let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    files.sort();
+    Ok(files)
+}
+
+/// What a chart makes of a file of values.
+fn made(peers: &Peers, chart: &Path, values: &Path) -> Result<String> {
+    let mut template = template(peers, chart);
+    template.arg("--values").arg(values);
+    finish(template)
+}
+
 fn template(peers: &Peers, chart: &Path) -> Command {
     let mut template = Command::new(peers.helm());
-    template.args(["template", "lab", "--kube-version", KUBERNETES_VERSION]).arg(chart);
+    template.args(["template", "moldau", "--kube-version", KUBERNETES_VERSION]).arg(chart);
     template
 }
 

@@ -75,7 +75,7 @@ const FULL_KILLS: &str = "500";
 
 type Step = (&'static str, fn() -> Result<Count>);
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("fmt", fmt),
     ("tidy", || tidy::run().map(|()| Count::ONE)),
     ("clippy", clippy),
@@ -84,6 +84,7 @@ const STEPS: [Step; 9] = [
     ("peers", || peers::install(&Peers::locate()?).map(|()| Count::ONE)),
     ("build", build),
     ("tests", tests),
+    ("examples in documents", examples_in_documents),
     ("Kubernetes", || kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
 ];
 
@@ -248,6 +249,13 @@ fn tests() -> Result<Count> {
     let mut count = counted(with_peers(tests, &peers, has_vault))?;
     count.not_run = usize::from(!has_vault) + usize::from(!can_mount());
     Ok(count)
+}
+
+/// The code in doc comments and in the guide of the consumer framework.
+fn examples_in_documents() -> Result<Count> {
+    let peers = Peers::locate()?;
+    let tests = cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]);
+    counted(with_peers(tests, &peers, peers::has_vault(&peers)?))
 }
 
 fn kills() -> Result<Count> {

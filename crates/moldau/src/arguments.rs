@@ -147,6 +147,10 @@ pub(crate) struct BrokerOptions {
     /// Joins the cluster of this file (YAML), whose brokers have no data directory.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data_dir", "durability"])]
     pub(crate) cluster: Option<PathBuf>,
+    /// Id of this broker in its cluster [default: broker.id of the file].
+    #[arg(long, value_name = "ID", requires = "cluster")]
+    #[arg(value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) broker_id: Option<i32>,
     /// Directory of the journal, created if absent [default: ./moldau-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,

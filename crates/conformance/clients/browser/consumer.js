@@ -1,7 +1,8 @@
 // Opens the page of a consumer's admin port in a real browser, and uses it as a person does:
 // `node consumer.js ADDRESS TOKEN`. Prints one line of JSON per check.
 //
-// The app has a route with the topic `orders`, whose topic of dead letters holds one that reads like markup.
+// The app has a route with the topic `orders`. Its topic of dead letters holds one that reads like
+// markup.
 
 "use strict";
 

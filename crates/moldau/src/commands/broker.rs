@@ -60,7 +60,7 @@ fn start(options: &BrokerOptions, config: &Config) -> anyhow::Result<(Broker, St
         return Ok((broker, format!("data in {data_dir}")));
     };
     config::broker::check_clustered(config)?;
-    let settings = config::cluster::load(path, &mut Sources::default())?;
+    let settings = config::cluster::load(path, options.broker_id, &mut Sources::default())?;
     let broker = Broker::start_in_cluster(config.clone(), &settings);
     let broker = broker.map_err(|error| did_not_start(error, ""))?;
     let (id, bucket) = (settings.broker_id, &settings.bucket.bucket);

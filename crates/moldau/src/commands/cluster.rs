@@ -59,7 +59,7 @@ impl Services {
 }
 
 fn load(path: &Path) -> anyhow::Result<ClusterSettings> {
-    config::cluster::load(path, &mut Sources::default())
+    config::cluster::load_shared(path, &mut Sources::default())
 }
 
 fn open(settings: &ClusterSettings) -> anyhow::Result<Bucket> {

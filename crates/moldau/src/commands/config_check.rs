@@ -19,7 +19,7 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
         config::load(path, &mut sources, worker::settings)?;
         "worker"
     } else if cluster::is_likely(&text) {
-        cluster::load(path, &mut sources)?;
+        cluster::load_shared(path, &mut sources)?;
         "cluster"
     } else if client::is_likely(&text) {
         config::load(path, &mut sources, client::security)?;

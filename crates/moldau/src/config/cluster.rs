@@ -15,9 +15,9 @@ use super::{Sources, at_least_one};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// Id of this broker, which no other has.
+    /// Id of this broker, which no other has. Default: that of the command line.
     #[serde(rename = "broker.id")]
-    broker_id: At<i32>,
+    broker_id: Option<At<i32>>,
     /// Where this broker runs. Default: nothing is said.
     #[serde(rename = "broker.rack")]
     broker_rack: Option<At<String>>,
@@ -83,10 +83,19 @@ pub(crate) enum AddressingKey {
 ///
 /// # Errors
 /// What is wrong and where.
-pub(crate) fn load(path: &Path, sources: &mut Sources) -> anyhow::Result<ClusterSettings> {
+pub(crate) fn load(
+    path: &Path,
+    broker_id: Option<i32>,
+    sources: &mut Sources,
+) -> anyhow::Result<ClusterSettings> {
     super::load(path, sources, |file, sources| {
-        settings(file, sources, |name| std::env::var(name).ok())
+        settings(file, broker_id, sources, |name| std::env::var(name).ok())
     })
+}
+
+/// The same for a command that is for the whole cluster, so that no broker's id matters.
+pub(crate) fn load_shared(path: &Path, sources: &mut Sources) -> anyhow::Result<ClusterSettings> {
+    load(path, Some(0), sources)
 }
 
 /// Whether the text is such a file: no other has these keys.
@@ -97,12 +106,14 @@ pub(crate) fn is_likely(text: &str) -> bool {
 /// Turns the keys into settings. `variable` looks up variables of the environment.
 fn settings(
     file: File,
+    broker_id: Option<i32>,
     sources: &mut Sources,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<ClusterSettings, Problem> {
-    if file.broker_id.value < 0 {
-        return Err(Problem::at(&file.broker_id, "broker.id: must be 0 or more"));
+    if let Some(id) = file.broker_id.as_ref().filter(|id| id.value < 0) {
+        return Err(Problem::at(id, "broker.id: must be 0 or more"));
     }
+    let broker_id = broker_id.or(file.broker_id.map(|id| id.value));
     if let Some(rack) = file.broker_rack.as_ref().filter(|rack| rack.value.is_empty()) {
         return Err(Problem::at(rack, "broker.rack: is empty"));
     }
@@ -118,7 +129,7 @@ fn settings(
     let mib =
         |at: &Option<At<usize>>, or| at.as_ref().map_or(or, |at| at.value.saturating_mul(1 << 20));
     Ok(ClusterSettings {
-        broker_id: file.broker_id.value,
+        broker_id: broker_id.ok_or_else(|| Problem::in_line(1, NO_ID))?,
         rack: file.broker_rack.map(|rack| rack.value),
         postgres: postgres(&file.postgres, sources)?,
         bucket: bucket(&file.bucket, sources, variable)?,
@@ -202,6 +213,7 @@ fn timeout(value: Option<&At<u64>>) -> Result<Duration, Problem> {
 
 const LINGER_MS: u64 = 250;
 /// Commits follow one another, and lookups are short.
+const NO_ID: &str = "broker.id: is missing, and --broker-id is not given";
 const CONNECTIONS_MAX: usize = 8;
 const TIMEOUT_MS: u64 = 5_000;
 /// A read is given up after so many timeouts.
@@ -216,9 +228,13 @@ mod tests {
         "broker.id: 3\npostgres: {url: postgresql://db/moldau}\nbucket: {name: a}\n";
 
     fn made(text: &str) -> Result<ClusterSettings, String> {
+        made_with(text, None)
+    }
+
+    fn made_with(text: &str, id: Option<i32>) -> Result<ClusterSettings, String> {
         let file = super::super::parse::<File>(text);
         let variable = |name: &str| name.starts_with("AWS_").then(|| "KEY".to_owned());
-        let settings = file.and_then(|file| settings(file, &mut Sources::default(), variable));
+        let settings = file.and_then(|file| settings(file, id, &mut Sources::default(), variable));
         settings.map_err(|problem| problem.to_string())
     }
 
@@ -231,6 +247,15 @@ mod tests {
         assert_eq!((settings.bucket.bucket, settings.bucket.region), ("a".into(), REGION.into()));
         assert_eq!(settings.writer.collect, Duration::from_millis(250));
         assert_eq!(settings.writer.object_bytes, 8 << 20);
+    }
+
+    #[test]
+    fn the_id_of_the_command_line_counts_before_that_of_the_file() {
+        let id = |text: &str, id| made_with(text, id).map(|settings| settings.broker_id);
+        let without = LEAST.strip_prefix("broker.id: 3\n").unwrap();
+        assert_eq!(id(LEAST, Some(5)), Ok(5));
+        assert_eq!(id(without, Some(5)), Ok(5));
+        assert_eq!(id(without, None), Err(format!(":1:1: {NO_ID}")));
     }
 
     #[test]
