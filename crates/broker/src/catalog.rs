@@ -288,7 +288,9 @@ impl Catalog {
     }
 
     /// Creates those of the topics that do not exist, in one frame: all of them or none. They are
-    /// there once the returned position is durable; `None` if all exist.
+    /// there once the returned position is durable; `None` if all exist. In a cluster they may be
+    /// compacted, as the changelogs of Streams are, though nobody compacts them there: it reads
+    /// the same states from longer logs.
     ///
     /// # Errors
     /// As [`Catalog::create`].
@@ -305,7 +307,6 @@ impl Catalog {
                 continue;
             }
             let config = check_topic(&topics, &name, partitions, &overrides)?;
-            check_policy(storage, &config)?;
             added = added.saturating_add(partitions);
             topics.check_room(partitions, added)?;
             let id = fresh_id(&topics);
@@ -421,7 +422,9 @@ impl Catalog {
         change(&mut overrides)?;
         let config = TopicConfig::parse(&overrides, &topics.defaults)
             .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
-        check_policy(storage, &config)?;
+        if topic.config.compaction.is_none() {
+            check_policy(storage, &config)?;
+        }
         if validate_only {
             return Ok(None);
         }

@@ -190,8 +190,7 @@ static APIS: &[Api] = apis! {
         typed!(StreamsGroupDescribeRequest, api::streams_topologies::describe);
 };
 
-/// What the brokers of a cluster do not serve: share and streams groups, more partitions for a
-/// topic, and what there is only with a journal.
+/// What the brokers of a cluster do not serve: share groups, more partitions for a topic, and what there is only with a journal.
 const ALONE: &[ApiKey] = &[
     ApiKey::WriteTxnMarkers,
     ApiKey::DescribeLogDirs,
@@ -207,8 +206,6 @@ const ALONE: &[ApiKey] = &[
     ApiKey::DescribeShareGroupOffsets,
     ApiKey::AlterShareGroupOffsets,
     ApiKey::DeleteShareGroupOffsets,
-    ApiKey::StreamsGroupHeartbeat,
-    ApiKey::StreamsGroupDescribe,
 ];
 
 /// Whether a broker serves an API.

@@ -143,6 +143,10 @@ fn describe_one(call: &Call<'_>, group_id: String) -> DescribedGroup {
     if group_id.is_empty() {
         return refused(group_id, ErrorCode::InvalidGroupId, None);
     }
+    // Only the coordinator knows how many partitions internal topics are to have.
+    if let Err(refusal) = call.state.storage.coordinate() {
+        return refused(group_id, refusal.code, Some(refusal.message));
+    }
     match call.state.groups.view(|groups| groups.describe_streams(&group_id)) {
         Err(message) => refused(group_id, ErrorCode::GroupIdNotFound, Some(message)),
         Ok(group) if !may_see(call, &group.topology) => {

@@ -20,6 +20,7 @@ use moldau_storage::block_on;
 
 use super::requests::{creatable, create, fetch, fetch_topic, only, pairs, produce};
 use super::world::{NOW_MS, World, base_offsets, batch, code, config, sequenced};
+use crate::config::Config;
 use crate::joining::{ClusterSettings, Services, runtime};
 use crate::server::Broker;
 use crate::upkeep::Upkeep;
@@ -82,6 +83,11 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub(super) fn of(count: i32) -> Self {
+        Self::with(count, |_| {})
+    }
+
+    /// Brokers with settings of their own.
+    pub(super) fn with(count: i32, change: impl Fn(&mut Config)) -> Self {
         let (memory, store) = (Memory::default(), Arc::new(MemoryStore::default()));
         let wakes = Arc::new(Wakes::default());
         let mut brokers = Vec::new();
@@ -95,6 +101,7 @@ impl Cluster {
             };
             let mut config = config("unused".as_ref());
             config.auto_create_topics = false;
+            change(&mut config);
             let broker =
                 Broker::start_on(services, config, &settings(broker_id), runtime().unwrap());
             let broker = broker.unwrap();
@@ -121,13 +128,21 @@ impl Cluster {
         eventually(|| self.worlds().all(|it| it.state.catalog.by_name(name).is_some()));
     }
 
+    /// Ends the controller, and waits for the next one.
+    pub(super) fn fail_over(&mut self) {
+        let owner = self.worlds().position(|world| world.state.storage.decides());
+        drop(self.brokers.remove(owner.expect("a broker is the controller")));
+        eventually(|| self.worlds().any(|world| world.state.storage.decides()));
+    }
+
     /// The owner of the log and its epoch, as all see it.
     fn shown_owner(&self) -> Option<(usize, i64)> {
         let owner = block_on(self.memory.owner()).unwrap()?;
         Some((usize::try_from(owner.broker).unwrap(), owner.epoch))
     }
 
-    fn owner(&self) -> &World {
+    /// The controller.
+    pub(super) fn owner(&self) -> &World {
         let owner = self.worlds().find(|world| world.state.storage.decides());
         owner.expect("a broker is the controller")
     }
@@ -306,7 +321,7 @@ fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     assert!(is_served(ApiKey::EndTxn) && !is_served(ApiKey::WriteTxnMarkers));
     assert!(!is_served(ApiKey::ShareFetch));
     let features: Vec<_> = served.finalized_features.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(features, ["group.version", "transaction.version"]);
+    assert_eq!(features, ["group.version", "streams.version", "transaction.version"]);
     let mut compacted = creatable("table", 1);
     compacted.configs = pairs(&[("cleanup.policy", "compact")]);
     let refused = world

@@ -15,16 +15,17 @@ use moldau_storage::Drive;
 use super::acls::{GROUP, READ, TOPIC};
 use super::versions::each;
 use super::world::{CLIENT_ID, World, code};
+use crate::config::Config;
 
 const CREATE: i8 = 5;
 const DESCRIBE: i8 = 8;
 const RESOURCE_TOPIC: i8 = 2;
 
-const APPLICATION: &str = "application";
-const CHANGELOG: &str = "application-counts-changelog";
+pub(super) const APPLICATION: &str = "application";
+pub(super) const CHANGELOG: &str = "application-counts-changelog";
 
 /// Status of an application whose internal topics are missing.
-const MISSING_INTERNAL_TOPICS: i8 = 3;
+pub(super) const MISSING_INTERNAL_TOPICS: i8 = 3;
 
 /// Counts the records of `orders`.
 fn topology() -> Topology {
@@ -47,7 +48,7 @@ fn topology() -> Topology {
     Topology { epoch: 0, subtopologies: vec![part], ..Topology::default() }
 }
 
-fn joining(member: &str) -> StreamsGroupHeartbeatRequest {
+pub(super) fn joining(member: &str) -> StreamsGroupHeartbeatRequest {
     StreamsGroupHeartbeatRequest {
         rebalance_timeout_ms: 30_000,
         topology: Some(topology()),
@@ -56,7 +57,7 @@ fn joining(member: &str) -> StreamsGroupHeartbeatRequest {
     }
 }
 
-fn staying(member: &str, epoch: i32) -> StreamsGroupHeartbeatRequest {
+pub(super) fn staying(member: &str, epoch: i32) -> StreamsGroupHeartbeatRequest {
     StreamsGroupHeartbeatRequest {
         group_id: APPLICATION.to_owned(),
         member_id: member.to_owned(),
@@ -68,22 +69,24 @@ fn staying(member: &str, epoch: i32) -> StreamsGroupHeartbeatRequest {
     }
 }
 
-fn described(world: &World) -> DescribedGroup {
+pub(super) fn described(world: &World) -> DescribedGroup {
     let group_ids = vec![APPLICATION.to_owned()];
     let request = StreamsGroupDescribeRequest { group_ids, ..Default::default() };
     world.ask(&request).groups.remove(0)
 }
 
-fn statuses(answer: &StreamsGroupHeartbeatResponse) -> Vec<i8> {
+pub(super) fn statuses(answer: &StreamsGroupHeartbeatResponse) -> Vec<i8> {
     answer.status.iter().flatten().map(|status| status.status_code).collect()
 }
 
 /// A broker whose streams groups assign at once.
 fn hasty() -> World {
-    World::with(Drive::Threads, |config| {
-        config.groups.streams.settings.initial_rebalance_delay_ms = 0;
-        config.groups.streams.settings.assignment_interval_ms = 0;
-    })
+    World::with(Drive::Threads, hurry)
+}
+
+pub(super) fn hurry(config: &mut Config) {
+    config.groups.streams.settings.initial_rebalance_delay_ms = 0;
+    config.groups.streams.settings.assignment_interval_ms = 0;
 }
 
 /// Every version with what it can say.
