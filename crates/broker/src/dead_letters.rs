@@ -25,7 +25,7 @@ use crate::catalog::Topic;
 use crate::clock::wall_clock_ms;
 use crate::config::LEADER_EPOCH;
 use crate::error::{Refusal, append_refusal, records_refusal};
-use crate::logs::{Answered, AppendError, Appended, Isolation, Log, ReadLimits, Reading};
+use crate::logs::{Answered, AppendError, Appended, Isolation, Log, Lsn, ReadLimits, Reading};
 use crate::partition;
 use crate::retention::join_blocking;
 use crate::share_service::delivery_settings;
@@ -48,7 +48,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) async fn run(state: &Arc<State>) {
     let mut last = None;
     loop {
-        let (key, letters) = state.shares.given_up(last.as_ref()).await;
+        let (key, letters) = state.shares.given_up(&state.storage, last.as_ref()).await;
         bury(state, &key, letters).await;
         last = Some(key);
     }
@@ -103,7 +103,7 @@ async fn write(
     let source = source.ok_or_else(|| lost(refused("the topic is deleted")))?;
     let mut attempt = 1;
     loop {
-        let target = target(state, &source, settings).map_err(lost)?;
+        let target = target(state, &source, settings).await.map_err(lost)?;
         let copied = match settings.copies_records {
             true => copied(&source, key, letters).await,
             false => Copied::default(),
@@ -116,9 +116,7 @@ async fn write(
         };
         match append(state, target, envelope, copied.batches).await {
             Ok(last) => return Ok(last),
-            Err(Lost { refusal, .. })
-                if refusal.code == ErrorCode::KafkaStorageError && attempt < ATTEMPTS_MAX =>
-            {
+            Err(Lost { refusal, .. }) if is_retried(refusal.code) && attempt < ATTEMPTS_MAX => {
                 tracing::warn!(problem = refusal.message, attempt, "no dead-letter record yet");
                 tokio::time::sleep(RETRY_PAUSE * 2_u32.pow(attempt - 1)).await;
                 attempt += 1;
@@ -128,8 +126,13 @@ async fn write(
     }
 }
 
+/// A full disk, or a cluster that does not answer.
+fn is_retried(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::KafkaStorageError | ErrorCode::RequestTimedOut)
+}
+
 /// The topic of a group's dead-letter records, made if that is allowed.
-fn target(
+async fn target(
     state: &State,
     source: &Topic,
     settings: &DeadLetterSettings,
@@ -154,7 +157,10 @@ fn target(
                 ("message.timestamp.type".to_owned(), "CreateTime".to_owned()),
             ]);
             let partitions = state.config.partitions_default;
-            state.catalog.create(&state.storage, name, partitions, overrides)?.0
+            let (topic, lsn) = state.catalog.create(&state.storage, name, partitions, overrides)?;
+            // Before that a cluster has no such logs.
+            written(state, lsn).await?;
+            topic
         }
         None => return Err(refused(format!("there is no dead-letter topic {name}"))),
     };
@@ -241,12 +247,15 @@ async fn append(
 /// Without a limit of time: the record of a slow disk would be written twice.
 async fn durable(state: &State, appended: Answered<Appended, AppendError>) -> Result<(), Refusal> {
     match appended {
-        Answered::Now(appended) => {
-            let durable = state.storage.wait_durable(appended.lsn).await;
-            durable.map_err(|_failed| {
-                Refusal::new(ErrorCode::KafkaStorageError, "the journal failed; the broker stops")
-            })
-        }
+        Answered::Now(appended) => written(state, appended.lsn).await,
         Answered::Later(ticket) => ticket.await.map(drop).map_err(|error| append_refusal(&error)),
     }
+}
+
+async fn written(state: &State, lsn: Lsn) -> Result<(), Refusal> {
+    let durable = state.storage.wait_durable(lsn).await;
+    durable.map_err(|_failed| {
+        let message = "the journal failed, or another broker is the controller";
+        Refusal::new(ErrorCode::KafkaStorageError, message)
+    })
 }

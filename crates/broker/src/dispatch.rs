@@ -190,7 +190,8 @@ static APIS: &[Api] = apis! {
         typed!(StreamsGroupDescribeRequest, api::streams_topologies::describe);
 };
 
-/// What the brokers of a cluster do not serve: share groups, more partitions for a topic, and what there is only with a journal.
+/// What the brokers of a cluster do not serve: more partitions for a topic, and what there is only
+/// with a journal.
 const ALONE: &[ApiKey] = &[
     ApiKey::WriteTxnMarkers,
     ApiKey::DescribeLogDirs,
@@ -199,13 +200,6 @@ const ALONE: &[ApiKey] = &[
     ApiKey::AlterPartitionReassignments,
     ApiKey::DescribeQuorum,
     ApiKey::UpdateFeatures,
-    ApiKey::ShareGroupHeartbeat,
-    ApiKey::ShareGroupDescribe,
-    ApiKey::ShareFetch,
-    ApiKey::ShareAcknowledge,
-    ApiKey::DescribeShareGroupOffsets,
-    ApiKey::AlterShareGroupOffsets,
-    ApiKey::DeleteShareGroupOffsets,
 ];
 
 /// Whether a broker serves an API.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use moldau_coordinator::GroupRecord;
+use moldau_coordinator::share_partitions::ShareRecord;
 use moldau_coordinator::transactions::TransactionRecord;
 use moldau_protocol::Uuid;
 
@@ -39,6 +40,9 @@ impl State {
         match record {
             MetadataRecord::Group(record) => {
                 let record = GroupRecord::decode(&record).map_err(|error| error.to_string())?;
+                if let GroupRecord::GroupDeleted { group_id } = &record {
+                    self.shares.group_deleted(group_id);
+                }
                 self.groups.replay(record);
             }
             MetadataRecord::ClientQuotasChanged(changes) => self.quotas.replay(changes),
@@ -54,13 +58,18 @@ impl State {
                     TransactionRecord::decode(&record).map_err(|error| error.to_string())?;
                 self.transactions.replay(record);
             }
-            MetadataRecord::Share(_) | MetadataRecord::ProducerIds(_) => {
+            MetadataRecord::Share(record) => {
+                let record = ShareRecord::decode(&record).map_err(|error| error.to_string())?;
+                self.shares.replay(record);
+            }
+            MetadataRecord::ProducerIds(_) => {
                 return Err("a record that no cluster writes".to_owned());
             }
             MetadataRecord::TopicDeleted { id } => {
                 if let Some(topic) = self.catalog.by_id(Uuid::from_bytes(id)) {
                     self.groups.replay_deleted(&topic.name);
                     self.catalog.replay(MetadataRecord::TopicDeleted { id })?;
+                    self.shares.topic_deleted(topic.id);
                     self.forget_logs(topic.id);
                     topic.logs.delete();
                 }
@@ -74,11 +83,13 @@ impl State {
     }
 
     /// Takes what the shared log says in place of what this broker decided as its owner.
-    pub(crate) fn adopt(&self, restored: Restored) {
+    pub(crate) fn adopt(&self, mut restored: Restored) {
+        restored.forget_shares_of_deleted_topics();
         let before = self.catalog.all();
         let stays: HashSet<Uuid> = restored.catalog.all().iter().map(|topic| topic.id).collect();
         self.groups.replace(restored.groups);
         self.transactions.replace(restored.transactions);
+        self.shares.replace(restored.shares);
         self.catalog.replace(restored.catalog);
         self.security.replace(&restored.security);
         self.quotas.replace(restored.quotas);

@@ -184,6 +184,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             self.submissions.own();
             self.state.groups.awake();
             self.state.transactions.awake();
+            self.state.shares.awake();
             self.wakes.announce_frames();
             let (epoch, sequence) = (ownership.epoch, self.next_sequence);
             tracing::info!(epoch, sequence, "this broker is the controller");
@@ -375,7 +376,8 @@ pub(crate) async fn members(frames: &dyn Frames) -> Answer<Members> {
         let BrokerRow { id, host, port, rack } = row;
         Node { id, host, port: i32::from(port), rack }
     };
-    Ok(Members::new(rows.into_iter().map(node).collect(), owner.map(|owner| owner.broker)))
+    let owner = owner.map(|owner| (owner.broker, owner.epoch));
+    Ok(Members::new(rows.into_iter().map(node).collect(), owner))
 }
 
 /// Keeps this broker shown to clients, and what they are told of all brokers.

@@ -3,6 +3,11 @@
 //! A broker on its journal is alone and leads everything. In a cluster every broker serves every
 //! partition; leaders only spread the clients. Rendezvous hashing lets a broker that comes or goes
 //! move only its own share.
+//!
+//! Share partitions are with the controller alone. Clients take the leader of the greatest epoch,
+//! so each controller has two epochs of leaders: one for the leaders of Metadata, and the next one
+//! for itself. Members of share groups that were sent to it stay there until another broker is
+//! the controller.
 
 use std::sync::Arc;
 
@@ -10,7 +15,7 @@ use moldau_cluster::rack;
 use moldau_protocol::Uuid;
 use moldau_threads::RwLock;
 
-use crate::config::NODE_ID;
+use crate::config::{LEADER_EPOCH, NODE_ID};
 
 /// Kafka's number for no broker.
 const NO_NODE: i32 = -1;
@@ -30,6 +35,8 @@ pub(crate) struct Members {
     pub(crate) brokers: Vec<Node>,
     ids: Vec<i32>,
     controller: Option<i32>,
+    /// Of the controller, or of the one before if there is none.
+    epoch: i64,
 }
 
 /// The brokers as this one knows them.
@@ -70,25 +77,41 @@ impl Nodes {
             Self::Alone => {
                 let (host, port) = own();
                 let node = Node { id: NODE_ID, host, port, rack: None };
-                Arc::new(Members::new(vec![node], Some(NODE_ID)))
+                Arc::new(Members::new(vec![node], Some((NODE_ID, ALONE_EPOCH))))
             }
             Self::Shared { members, .. } => Arc::clone(&members.read()),
         }
     }
 
     /// Takes up what the cluster says of its brokers.
-    pub(crate) fn update(&self, members: Members) {
+    pub(crate) fn update(&self, mut members: Members) {
         if let Self::Shared { members: known, .. } = self {
-            *known.write() = Arc::new(members);
+            let mut known = known.write();
+            members.epoch = members.epoch.max(known.epoch);
+            *known = Arc::new(members);
         }
+    }
+
+    /// The other broker that has the share partitions, and its epoch as their leader.
+    pub(crate) fn share_leader(&self) -> Option<(Node, i32)> {
+        let Self::Shared { id, members } = self else { return None };
+        let members = members.read();
+        let controller = members.coordinator().filter(|node| node.id != *id)?;
+        Some((controller.clone(), members.leader_epoch().saturating_add(1)))
     }
 }
 
 impl Members {
-    /// These brokers, of which one may be the controller and coordinator.
-    pub(crate) fn new(brokers: Vec<Node>, controller: Option<i32>) -> Self {
+    /// These brokers, of which one may be the controller and coordinator, of this epoch.
+    pub(crate) fn new(brokers: Vec<Node>, controller: Option<(i32, i64)>) -> Self {
         let ids = brokers.iter().map(|broker| broker.id).collect();
-        Self { brokers, ids, controller }
+        let epoch = controller.map_or(ALONE_EPOCH, |(_, epoch)| epoch);
+        Self { brokers, ids, controller: controller.map(|(id, _)| id), epoch }
+    }
+
+    /// The epoch of all leaders: greater with each controller.
+    pub(crate) fn leader_epoch(&self) -> i32 {
+        i32::try_from(self.epoch).unwrap_or(i32::MAX).saturating_mul(EPOCHS_PER_CONTROLLER)
     }
 
     /// The controller, or Kafka's number for none.
@@ -119,6 +142,12 @@ impl Members {
     }
 }
 
+/// The epoch of a broker that is alone: its logs have no other.
+const ALONE_EPOCH: i64 = LEADER_EPOCH as i64;
+
+/// Those of the leaders of Metadata and of the leader of share partitions.
+const EPOCHS_PER_CONTROLLER: i32 = 2;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +159,7 @@ mod tests {
     #[test]
     fn partitions_are_spread_and_stay_where_they_are() {
         let topic = Uuid::from_bytes([7; 16]);
-        let all = Members::new(vec![node(1), node(2), node(3)], Some(2));
+        let all = Members::new(vec![node(1), node(2), node(3)], Some((2, 1)));
         let fewer = Members::new(vec![node(1), node(3)], None);
         let mut shares = [0; 4];
         for partition in 0..3_000 {
@@ -141,5 +170,25 @@ mod tests {
         assert!(shares[1..].iter().all(|share| (850..1_150).contains(share)), "{shares:?}");
         assert_eq!(all.coordinator(), Some(&node(2)));
         assert_eq!((fewer.controller_id(), fewer.coordinator()), (-1, None));
+    }
+
+    #[test]
+    fn each_controller_leads_share_partitions_by_an_epoch_that_no_leader_has() {
+        let nodes = Nodes::shared(1);
+        let epoch = || nodes.members(|| unreachable!("it is not alone")).leader_epoch();
+        let mut last = -1;
+        for controller in [2, 3, 2] {
+            let controller_epoch = Some((controller, i64::from(last) + 1));
+            nodes.update(Members::new(vec![node(1), node(2), node(3)], controller_epoch));
+            let (leader, own) = nodes.share_leader().unwrap();
+            assert_eq!(leader.id, controller);
+            assert!(last < epoch() && epoch() < own);
+            last = own;
+            // Without a controller its epoch stays.
+            nodes.update(Members::new(vec![node(1)], None));
+            assert_eq!((nodes.share_leader(), epoch() + 1), (None, own));
+        }
+        nodes.update(Members::new(vec![node(1)], Some((1, 99))));
+        assert_eq!(nodes.share_leader(), None);
     }
 }

@@ -114,7 +114,8 @@ pub(crate) fn by_ref(
     }
 }
 
-/// KIP-320: an older epoch is fenced, a newer one is not known here.
+/// KIP-320: an older epoch is fenced, a newer one is not known here. In a cluster the epoch is that
+/// of a leader that nothing depends on.
 fn of_topic(
     state: &State,
     topic: Arc<Topic>,
@@ -125,6 +126,7 @@ fn of_topic(
         return Err(ErrorCode::UnknownTopicOrPartition);
     }
     match leader_epoch {
+        _ if state.nodes.is_shared() => Ok(Partition::of(state, topic, partition)),
         -1 | LEADER_EPOCH => Ok(Partition::of(state, topic, partition)),
         older if older < LEADER_EPOCH => Err(ErrorCode::FencedLeaderEpoch),
         _ => Err(ErrorCode::UnknownLeaderEpoch),

@@ -236,6 +236,14 @@ impl Broker {
             state.transactions.run_timer(&state.stores()).await;
         })?;
         let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "the timer of share groups", move || async move {
+            state.shares.run_timer(&state.storage, &state.groups).await;
+        })?;
+        let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "dead letters of share groups", move || async move {
+            dead_letters::run(&state).await;
+        })?;
+        let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the way of metrics to the collector", move || async move {
             state.telemetry.forwarder.run().await;
         })?;
@@ -244,14 +252,6 @@ impl Broker {
 
     fn start_journal_timers(&self) -> Result<(), Error> {
         let handle = self.threads.handle();
-        let state = Arc::clone(&self.state);
-        handle.spawn_on_blocking(0, "the timer of share groups", move || async move {
-            state.shares.run_timer(&state.storage, &state.groups).await;
-        })?;
-        let state = Arc::clone(&self.state);
-        handle.spawn_on_blocking(0, "dead letters of share groups", move || async move {
-            dead_letters::run(&state).await;
-        })?;
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of retention", move || async move {
             retention::run(&state).await;

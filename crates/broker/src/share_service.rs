@@ -66,6 +66,25 @@ impl ShareService {
         }
     }
 
+    /// Applies a record that the owner of the shared log has written.
+    pub(crate) fn replay(&self, record: ShareRecord) {
+        lock(&self.inner).shares.apply(record);
+    }
+
+    /// Takes other share partitions in place of these, in which no member holds records. Fetches
+    /// that wait look again.
+    pub(crate) fn replace(&self, shares: Shares) {
+        let mut inner = lock(&self.inner);
+        inner.shares = shares;
+        inner.waiting.values().flatten().for_each(|waiter| waiter.wake());
+    }
+
+    /// This broker delivers records from here on.
+    pub(crate) fn awake(&self) {
+        self.rescheduled.notify_one();
+        self.given_up.notify_one();
+    }
+
     /// Reads the state without changing it.
     pub(crate) fn view<T>(&self, view: impl FnOnce(&Shares) -> T) -> T {
         view(&lock(&self.inner).shares)
@@ -161,9 +180,10 @@ impl ShareService {
         lock(&self.inner).shares.retain_topics(|id| id != topic_id);
     }
 
-    /// Gives a member records of what was read of a partition.
+    /// Gives a member records of what was read of a partition; none if another broker delivers.
     pub(crate) fn acquire(
         &self,
+        storage: &Storage,
         key: &ShareKey,
         member: &Arc<str>,
         fetched: &Fetched<'_>,
@@ -171,6 +191,9 @@ impl ShareService {
         settings: &DeliverySettings,
     ) -> Vec<Acquired> {
         let mut inner = lock(&self.inner);
+        if !storage.decides() {
+            return Vec::new();
+        }
         let now_ms = self.clock.now_ms();
         let before = inner.shares.next_deadline();
         let acquired = inner.shares.acquire(now_ms, key, member, fetched, limits, settings);
@@ -204,10 +227,16 @@ impl ShareService {
     }
 
     /// Records that wait for dead-letter records, of a partition behind this one or the first;
-    /// waits until there are some.
-    pub(crate) async fn given_up(&self, after: Option<&ShareKey>) -> (ShareKey, DeadLetters) {
+    /// waits until there are some, and until this broker delivers.
+    pub(crate) async fn given_up(
+        &self,
+        storage: &Storage,
+        after: Option<&ShareKey>,
+    ) -> (ShareKey, DeadLetters) {
         loop {
-            if let Some(found) = lock(&self.inner).shares.next_burial(after) {
+            if storage.decides()
+                && let Some(found) = lock(&self.inner).shares.next_burial(after)
+            {
                 return found;
             }
             self.given_up.notified().await;
@@ -266,12 +295,18 @@ impl ShareService {
     /// Ends locks, for as long as the returned future is polled.
     pub(crate) async fn run_timer(&self, storage: &Storage, groups: &GroupService) {
         loop {
-            let deadline_ms = self.view(Shares::next_deadline).unwrap_or(i64::MAX);
+            let deadline_ms = match storage.decides() {
+                true => self.view(Shares::next_deadline).unwrap_or(i64::MAX),
+                false => i64::MAX,
+            };
             let left_ms = deadline_ms.saturating_sub(self.clock.now_ms());
             let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
             tokio::select! {
                 () = tokio::time::sleep(left.min(TIMER_SLEEP_MAX)) => {}
                 () = self.rescheduled.notified() => continue,
+            }
+            if !storage.decides() {
+                continue;
             }
             if let Err(refusal) = self.tick(storage, groups).await {
                 tracing::error!(problem = refusal.message, "failed to end locks of share groups");

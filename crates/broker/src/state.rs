@@ -177,6 +177,13 @@ impl Restored {
     }
 }
 
+impl Restored {
+    /// What was written behind the deletion of a topic has no meaning.
+    pub(crate) fn forget_shares_of_deleted_topics(&mut self) {
+        self.shares.retain_topics(|id| self.catalog.by_id(id).is_some());
+    }
+}
+
 impl State {
     /// Lets time pass for the groups, for as long as the returned future is polled.
     pub(crate) async fn run_group_timer(&self) {
@@ -207,8 +214,7 @@ impl State {
 
     /// Takes over what was restored, in its surroundings.
     pub(crate) fn of(config: Config, site: Site, mut restored: Restored, now_ms: i64) -> Self {
-        // What was written behind the deletion of a topic has no meaning.
-        restored.shares.retain_topics(|id| restored.catalog.by_id(id).is_some());
+        restored.forget_shares_of_deleted_topics();
         let shares = Arc::new(ShareService::start(restored.shares, now_ms));
         let of_groups = Arc::clone(&shares);
         let on_deleted = Box::new(move |group_id: &str| of_groups.group_deleted(group_id));

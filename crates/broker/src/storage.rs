@@ -66,6 +66,14 @@ impl Storage {
         }
     }
 
+    /// Checks that this broker delivers the records of share groups.
+    ///
+    /// # Errors
+    /// `NOT_LEADER_OR_FOLLOWER`.
+    pub(crate) fn deliver(&self) -> Result<(), ErrorCode> {
+        self.decides().then_some(()).ok_or(ErrorCode::NotLeaderOrFollower)
+    }
+
     /// Writes a record of the controller.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use crate::error::EncodeError;
 use crate::frame;
 use crate::message::{Message, Response};
 use crate::messages::ShareFetchResponse;
-use crate::messages::share_fetch_response::PartitionData;
+use crate::messages::share_fetch_response::{NodeEndpoint, PartitionData};
 use crate::segments::SegmentWriter;
 use crate::uuid::Uuid;
 use crate::writer::ToWire;
@@ -45,6 +45,8 @@ pub struct ShareFetchResponseEncoder {
     pub acquisition_lock_timeout_ms: i32,
     /// What was fetched, by topic.
     pub topics: Vec<ShareFetchedTopic>,
+    /// Brokers that lead partitions with an error.
+    pub node_endpoints: Vec<NodeEndpoint>,
 }
 
 /// What was fetched of one topic.
@@ -95,7 +97,7 @@ impl ShareFetchResponseEncoder {
             out.writer().u8(0);
         }
         let mut w = out.writer();
-        w.length(0, true, "array")?;
+        w.array(&self.node_endpoints, version, true)?;
         w.u8(0);
         out.finish()
     }
@@ -154,11 +156,19 @@ mod tests {
         let topic_id = Uuid::from_bytes([9; 16]);
         let records = vec![Bytes::from_static(b"ab"), Bytes::from_static(b"cde")];
         let partition = ShareFetchedPartition { data: data.clone(), records };
+        let node_endpoints = vec![NodeEndpoint {
+            node_id: 13,
+            host: "host".to_owned(),
+            port: 14,
+            rack: None,
+            ..NodeEndpoint::default()
+        }];
         let encoder = ShareFetchResponseEncoder {
             error_code: 10,
             error_message: Some("all".to_owned()),
             acquisition_lock_timeout_ms: 11,
             topics: vec![ShareFetchedTopic { topic_id, partitions: vec![partition] }],
+            node_endpoints: node_endpoints.clone(),
         };
         let data = PartitionData { records: Bytes::from_static(b"abcde"), ..data };
         let message = ShareFetchResponse {
@@ -170,6 +180,7 @@ mod tests {
                 partitions: vec![data],
                 ..Default::default()
             }],
+            node_endpoints,
             ..ShareFetchResponse::default()
         };
         for version in 1..=2 {

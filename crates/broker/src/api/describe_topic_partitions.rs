@@ -14,7 +14,6 @@ use moldau_protocol::{ErrorCode, Uuid};
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Turns};
 use crate::catalog::Topic;
-use crate::config::LEADER_EPOCH;
 use crate::nodes::Members;
 use crate::rights::Rights;
 use crate::state::State;
@@ -115,7 +114,8 @@ impl Page<'_> {
             return;
         }
         let members = &self.members;
-        let described = |index| describe(index, members.leader(topic.id, index));
+        let epoch = members.leader_epoch();
+        let described = |index| describe(index, members.leader(topic.id, index), epoch);
         let partitions: Vec<_> = (first..end).take(self.room).map(described).collect();
         self.room -= partitions.len();
         let next = partitions.last().map_or(end, |last| last.partition_index + 1);
@@ -148,11 +148,15 @@ fn cursor(topic: &Topic, partition_index: i32) -> Cursor {
     Cursor { topic_name: topic.name.to_string(), partition_index, ..Cursor::default() }
 }
 
-fn describe(partition_index: i32, leader: i32) -> DescribeTopicPartitionsResponsePartition {
+fn describe(
+    partition_index: i32,
+    leader: i32,
+    leader_epoch: i32,
+) -> DescribeTopicPartitionsResponsePartition {
     DescribeTopicPartitionsResponsePartition {
         partition_index,
         leader_id: leader,
-        leader_epoch: LEADER_EPOCH,
+        leader_epoch,
         replica_nodes: vec![leader],
         isr_nodes: vec![leader],
         eligible_leader_replicas: Some(Vec::new()),

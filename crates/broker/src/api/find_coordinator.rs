@@ -1,7 +1,7 @@
 //! FindCoordinator, versions 0-6 (KIP-699 batches, KIP-932 share keys).
 //!
 //! A broker on its journal coordinates every group, every transaction and every share partition. In
-//! a cluster one broker coordinates all groups and transactions; there is no other coordinator.
+//! a cluster one broker coordinates all of them.
 
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
@@ -74,10 +74,6 @@ fn check(call: &Call<'_>, key_type: i8, key: &str) -> Result<(), Refusal> {
     let invalid = |message: &str| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     let (resource_type, operation, name) = match key_type {
         KEY_TYPE_GROUP => (ResourceType::Group, Operation::Describe, key),
-        KEY_TYPE_SHARE if call.state.nodes.is_shared() => {
-            let message = "a cluster does not serve share groups";
-            return Err(Refusal::new(ErrorCode::UnsupportedVersion, message));
-        }
         KEY_TYPE_TRANSACTION => (ResourceType::TransactionalId, Operation::Describe, key),
         KEY_TYPE_SHARE if call.version < SHARE_SINCE => {
             return invalid("this version knows no coordinator of share partitions");

@@ -25,7 +25,6 @@ use crate::authorizer::ResourceType::{Cluster, Topic};
 use crate::authorizer::{CLUSTER_NAME, Operation};
 use crate::call::{Call, DURABLE_WITHIN, NOT_ENCODED, Served, Turns, durable_within};
 use crate::catalog;
-use crate::config::LEADER_EPOCH;
 use crate::logs::Lsn;
 use crate::nodes::{Members, Node};
 use crate::rights::Rights;
@@ -308,13 +307,19 @@ impl Answer {
         first: i32,
         count: i32,
     ) -> Result<(i32, Bytes), EncodeError> {
+        let epoch = self.members.leader_epoch();
         if let Some(only) = self.members.only() {
-            return self.state.partition_runs.next(&led_by(only), first, count, self.version);
+            return self.state.partition_runs.next(
+                &led_by(only, epoch),
+                first,
+                count,
+                self.version,
+            );
         }
         let end = count.min(first.saturating_add(PARTITIONS_PER_TURN));
         let mut encoded = BytesMut::new();
         for index in first..end {
-            let template = led_by(self.members.leader(topic.id, index));
+            let template = led_by(self.members.leader(topic.id, index), epoch);
             encoded.extend_from_slice(&encode_partitions(
                 index..index.saturating_add(1),
                 &template,
@@ -326,10 +331,10 @@ impl Answer {
 }
 
 /// A partition with this leader, which is also all that holds it.
-fn led_by(node: i32) -> MetadataResponsePartition {
+fn led_by(node: i32, leader_epoch: i32) -> MetadataResponsePartition {
     MetadataResponsePartition {
         leader_id: node,
-        leader_epoch: LEADER_EPOCH,
+        leader_epoch,
         replica_nodes: vec![node],
         isr_nodes: vec![node],
         ..MetadataResponsePartition::default()

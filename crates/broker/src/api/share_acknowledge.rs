@@ -3,13 +3,16 @@
 //!
 //! The acknowledgements of a partition hold as a whole or not at all, once they are durable. The
 //! last request of a session also takes back what the member still holds.
+//!
+//! In a cluster the controller has all share partitions. Any other broker answers
+//! `NOT_LEADER_OR_FOLLOWER` and names it.
 
 use std::collections::BTreeMap;
 
 use moldau_coordinator::ShareSettings;
 use moldau_coordinator::share_partitions::Acknowledgement;
 use moldau_protocol::messages::share_acknowledge_response::{
-    PartitionData, ShareAcknowledgeTopicResponse,
+    LeaderIdAndEpoch, NodeEndpoint, PartitionData, ShareAcknowledgeTopicResponse,
 };
 use moldau_protocol::messages::{ShareAcknowledgeRequest, ShareAcknowledgeResponse};
 use moldau_protocol::{ErrorCode, Uuid};
@@ -18,6 +21,7 @@ use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 use crate::config::DURABLE_WITHIN;
 use crate::logs::Lsn;
+use crate::nodes::Node;
 use crate::share_service::delivery_settings;
 use crate::share_session::{FINAL_EPOCH, ShareMember, TopicPartition};
 
@@ -66,13 +70,15 @@ pub(crate) fn handle(
         settled.end_session(call, &member);
     }
     let timeout_ms = settings.record_lock_duration_ms;
+    let state = std::sync::Arc::clone(call.state);
+    let response = move |results| response(results, timeout_ms, state.nodes.share_leader());
     match settled.written {
-        None => Outcome::Now(response(settled.results, timeout_ms)),
+        None => Outcome::Now(response(settled.results)),
         Some(lsn) => once_durable(call, lsn, DURABLE_WITHIN, move |durable| {
             if let Err(refusal) = durable {
                 settled.fail(refusal.code);
             }
-            response(settled.results, timeout_ms)
+            response(settled.results)
         }),
     }
 }
@@ -80,7 +86,10 @@ pub(crate) fn handle(
 fn response(
     results: BTreeMap<TopicPartition, ErrorCode>,
     acquisition_lock_timeout_ms: i32,
+    leader: Option<(Node, i32)>,
 ) -> ShareAcknowledgeResponse {
+    let moved = ErrorCode::NotLeaderOrFollower;
+    let leader = leader.filter(|_| results.values().any(|code| *code == moved));
     let mut responses: Vec<ShareAcknowledgeTopicResponse> = Vec::new();
     for ((topic_id, partition_index), code) in results {
         if responses.last().is_none_or(|topic| topic.topic_id != topic_id) {
@@ -90,13 +99,29 @@ fn response(
             topic.partitions.push(PartitionData {
                 partition_index,
                 error_code: code.into(),
+                current_leader: leader.as_ref().filter(|_| code == moved).map_or_else(
+                    LeaderIdAndEpoch::default,
+                    |(node, leader_epoch)| LeaderIdAndEpoch {
+                        leader_id: node.id,
+                        leader_epoch: *leader_epoch,
+                        ..LeaderIdAndEpoch::default()
+                    },
+                ),
                 ..PartitionData::default()
             });
         }
     }
+    let endpoint = |(node, _): (Node, i32)| NodeEndpoint {
+        node_id: node.id,
+        host: node.host,
+        port: node.port,
+        rack: node.rack,
+        ..NodeEndpoint::default()
+    };
     ShareAcknowledgeResponse {
         acquisition_lock_timeout_ms,
         responses,
+        node_endpoints: leader.into_iter().map(endpoint).collect(),
         ..ShareAcknowledgeResponse::default()
     }
 }
@@ -167,6 +192,7 @@ pub(crate) fn settle(
     for (partition, acknowledgements) in said.into_iter().filter(|(_, said)| !said.is_empty()) {
         let checked = check(&acknowledgements, kind_max, renews)
             .and_then(|()| find(call, partition))
+            .and_then(|()| call.state.storage.deliver())
             .and_then(|()| {
                 let (shares, storage) = (&call.state.shares, &call.state.storage);
                 let (key, settings) = (member.key(partition), delivery_settings(settings));

@@ -5,6 +5,9 @@
 //! are durable. A request that gets no records waits for some: new ones, and those that others give
 //! back.
 //!
+//! In a cluster the controller has all share partitions. Any other broker answers
+//! `NOT_LEADER_OR_FOLLOWER` and names it.
+//!
 //! Differs from Kafka: a member never gets more records than there may be in flight, so not always
 //! a whole batch; markers of transactions are not delivered.
 
@@ -19,7 +22,9 @@ use moldau_coordinator::share_partitions::{Acknowledgement, AcquireMode};
 use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::ShareFetchRequest;
-use moldau_protocol::messages::share_fetch_response::PartitionData;
+use moldau_protocol::messages::share_fetch_response::{
+    LeaderIdAndEpoch, NodeEndpoint, PartitionData,
+};
 use moldau_protocol::share_fetch::{
     ShareFetchResponseEncoder, ShareFetchedPartition, ShareFetchedTopic,
 };
@@ -33,6 +38,10 @@ use crate::state::State;
 
 /// From this version on a member chooses how records are acquired, and can renew locks.
 const MODES_SINCE: i16 = 2;
+
+/// The longest pause before the answer of a broker that knows of no other one that delivers: about
+/// a third of the time that it takes to find the next controller.
+const LEADER_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) fn serve(
     call: &Call<'_>,
@@ -199,10 +208,41 @@ impl ShareFetch {
             partition.data.acknowledge_error_code = code.into();
         }
         let timeout_ms = delivery.settings.record_lock_duration_ms;
-        let mut response = answer.encode(ErrorCode::None, None, timeout_ms, partitions);
+        let mut leader = name_leader(state, &mut partitions);
+        if leader.is_none() && partitions.values().any(|it| is_elsewhere(&it.data)) {
+            // Clients ask again at once.
+            tokio::time::sleep(delivery.limits.wait.min(LEADER_PAUSE)).await;
+            leader = name_leader(state, &mut partitions);
+        }
+        let mut response = answer.encode(ErrorCode::None, None, timeout_ms, (partitions, leader));
         response.holds = Some(Box::new(delivered.permit));
         response
     }
+}
+
+/// Says of partitions that this broker does not have which one has them.
+fn name_leader(state: &State, partitions: &mut Partitions) -> Option<NodeEndpoint> {
+    if !partitions.values().any(|it| is_elsewhere(&it.data)) {
+        return None;
+    }
+    let (node, leader_epoch) = state.nodes.share_leader()?;
+    let moved = partitions.values_mut().map(|partition| &mut partition.data);
+    for data in moved.filter(|data| is_elsewhere(data)) {
+        data.current_leader =
+            LeaderIdAndEpoch { leader_id: node.id, leader_epoch, ..LeaderIdAndEpoch::default() };
+    }
+    Some(NodeEndpoint {
+        node_id: node.id,
+        host: node.host,
+        port: node.port,
+        rack: node.rack,
+        ..NodeEndpoint::default()
+    })
+}
+
+fn is_elsewhere(data: &PartitionData) -> bool {
+    let moved = i16::from(ErrorCode::NotLeaderOrFollower);
+    data.error_code == moved || data.acknowledge_error_code == moved
 }
 
 fn empty((_, partition_index): TopicPartition) -> ShareFetchedPartition {
@@ -219,7 +259,7 @@ struct Answer {
 
 impl Answer {
     fn refuse(self, code: ErrorCode, message: Option<&'static str>) -> Response {
-        self.encode(code, message, 0, Partitions::new())
+        self.encode(code, message, 0, (Partitions::new(), None))
     }
 
     fn encode(
@@ -227,7 +267,7 @@ impl Answer {
         code: ErrorCode,
         message: Option<&'static str>,
         acquisition_lock_timeout_ms: i32,
-        partitions: Partitions,
+        (partitions, leader): (Partitions, Option<NodeEndpoint>),
     ) -> Response {
         let mut topics: Vec<ShareFetchedTopic> = Vec::new();
         for ((topic_id, _), partition) in partitions {
@@ -243,6 +283,7 @@ impl Answer {
             error_message: message.map(str::to_owned),
             acquisition_lock_timeout_ms,
             topics,
+            node_endpoints: leader.into_iter().collect(),
         };
         match response.encode(self.version, self.correlation_id) {
             Ok(segments) => Response::segments(segments),

@@ -6,6 +6,7 @@
 //! Differs from Kafka: only partitions that a group has read are listed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use moldau_coordinator::GroupState;
 use moldau_coordinator::share_partitions::{ShareKey, SharePartition};
@@ -26,11 +27,14 @@ use moldau_protocol::messages::{
 use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, Turns, once_durable};
 use crate::catalog::{self, Topic};
 use crate::config::{DURABLE_WITHIN, LEADER_EPOCH};
-use crate::error::{Refusal, denied};
+use crate::error::{Refusal, denied, read_code};
+use crate::fetch_session::TopicRef;
 use crate::logs::Lsn;
+use crate::partition::{self, Partition};
+use crate::state::State;
 
 /// An offset, or a lag, that is not known.
 const UNKNOWN: i64 = -1;
@@ -40,10 +44,55 @@ pub(crate) fn describe(
     request: DescribeShareGroupOffsetsRequest,
 ) -> Outcome<DescribeShareGroupOffsetsResponse> {
     let groups = request.groups.into_iter().map(|group| describe_group(call, group));
-    Outcome::Now(DescribeShareGroupOffsetsResponse {
-        groups: groups.collect(),
-        ..DescribeShareGroupOffsetsResponse::default()
-    })
+    let mut groups: Vec<_> = groups.collect();
+    let state = Arc::clone(call.state);
+    Outcome::Later(Box::pin(async move {
+        let mut turns = Turns::default();
+        for group in &mut groups {
+            for topic in &mut group.topics {
+                for partition in &mut topic.partitions {
+                    let id = (group.group_id.as_str(), topic.topic_id);
+                    if partition.start_offset != UNKNOWN {
+                        place(&state, id, partition).await;
+                    }
+                    turns.step(1).await;
+                }
+            }
+        }
+        DescribeShareGroupOffsetsResponse { groups, ..DescribeShareGroupOffsetsResponse::default() }
+    }))
+}
+
+/// Says where a group is in a partition, and how far behind the end.
+async fn place(
+    state: &State,
+    (group_id, topic_id): (&str, Uuid),
+    described: &mut DescribeShareGroupOffsetsResponsePartition,
+) {
+    let index = described.partition_index;
+    let end = match partition::by_ref(state, &TopicRef::Id(topic_id), index, -1) {
+        Ok(Partition::Written(log)) => {
+            let refreshed = log.refresh().await.map_err(|error| read_code(&error));
+            refreshed.map(|()| log.high_watermark())
+        }
+        Ok(Partition::Unwritten { .. }) => Ok(0),
+        Err(code) => Err(code),
+    };
+    let key = ShareKey { group_id: group_id.into(), topic_id, partition: index };
+    let known = state
+        .shares
+        .view(|shares| shares.get(&key).map(|partition| (partition.start(), partition.done())));
+    match (end, known) {
+        (Ok(end), Some((start, done))) => {
+            described.start_offset = start;
+            described.lag = (end - start - done).max(0);
+        }
+        (Ok(_), None) => described.start_offset = UNKNOWN,
+        (Err(code), _) => {
+            described.start_offset = UNKNOWN;
+            described.error_code = code.into();
+        }
+    }
 }
 
 fn describe_group(
@@ -53,8 +102,10 @@ fn describe_group(
     let group_id = asked.group_id;
     let refused = if !call.rights.allow(ResourceType::Group, Operation::Describe, &group_id) {
         Some(denied(ResourceType::Group))
+    } else if group_id.is_empty() {
+        Some(no_group())
     } else {
-        group_id.is_empty().then(no_group)
+        call.state.storage.coordinate().err()
     };
     if let Some(refusal) = refused {
         return DescribeShareGroupOffsetsResponseGroup {
@@ -137,15 +188,13 @@ fn describe_partition(
 ) -> DescribeShareGroupOffsetsResponsePartition {
     let index = partition.partition_index;
     let key = ShareKey { group_id: group_id.into(), topic_id: topic.id, partition: index };
-    let position = |known: &SharePartition| (known.start(), known.done(), known.is_initial());
+    let position = |known: &SharePartition| (known.start(), known.is_initial());
     let known = call.state.shares.view(|shares| shares.get(&key).map(position));
     // Until something is said of its records, a group has no offset to show.
-    let Some((start_offset, done, false)) = known else { return partition };
-    let end = topic.logs.find(index).map_or(0, |log| log.high_watermark());
+    let Some((start_offset, false)) = known else { return partition };
     DescribeShareGroupOffsetsResponsePartition {
         start_offset,
         leader_epoch: LEADER_EPOCH,
-        lag: (end - start_offset - done).max(0),
         ..partition
     }
 }
@@ -155,7 +204,7 @@ fn visible(
     call: &Call<'_>,
     name: &str,
     operation: Operation,
-) -> Result<Option<std::sync::Arc<Topic>>, Refusal> {
+) -> Result<Option<Arc<Topic>>, Refusal> {
     match call.rights.allow(ResourceType::Topic, operation, name) {
         true => Ok(call.state.catalog.by_name(name)),
         false => Err(denied(ResourceType::Topic)),
@@ -175,6 +224,7 @@ fn changeable(call: &Call<'_>, group_id: &str, operation: Operation) -> Result<(
     if group_id.is_empty() {
         return Err(no_group());
     }
+    call.state.storage.coordinate()?;
     let state = call.state.groups.view(|groups| groups.share_state(group_id));
     match state.map_err(|(code, message)| Refusal { code, message })? {
         Some(GroupState::Empty) => Ok(()),

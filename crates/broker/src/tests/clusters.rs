@@ -319,9 +319,10 @@ fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     let is_served = |key: ApiKey| served.api_keys.iter().any(|it| it.api_key == key.key());
     assert!(is_served(ApiKey::ConsumerGroupHeartbeat) && is_served(ApiKey::InitProducerId));
     assert!(is_served(ApiKey::EndTxn) && !is_served(ApiKey::WriteTxnMarkers));
-    assert!(!is_served(ApiKey::ShareFetch));
+    assert!(is_served(ApiKey::ShareFetch) && !is_served(ApiKey::ElectLeaders));
     let features: Vec<_> = served.finalized_features.iter().map(|it| it.name.as_str()).collect();
-    assert_eq!(features, ["group.version", "streams.version", "transaction.version"]);
+    let all = ["group.version", "share.version", "streams.version", "transaction.version"];
+    assert_eq!(features, all);
     let mut compacted = creatable("table", 1);
     compacted.configs = pairs(&[("cleanup.policy", "compact")]);
     let refused = world

@@ -25,9 +25,9 @@ use super::world::{NOW_MS, World, base_offsets, batch, code};
 
 pub(super) const SHARERS: &str = "sharers";
 
-const ACCEPT: i8 = 1;
-const RELEASE: i8 = 2;
-const REJECT: i8 = 3;
+pub(super) const ACCEPT: i8 = 1;
+pub(super) const RELEASE: i8 = 2;
+pub(super) const REJECT: i8 = 3;
 const RENEW: i8 = 4;
 
 /// Topics are not what deliveries are about.
@@ -134,7 +134,7 @@ pub(super) fn acknowledged(world: &World, request: &ShareAcknowledgeRequest) -> 
     }
 }
 
-fn only(response: &ShareFetchResponse) -> &PartitionData {
+pub(super) fn only(response: &ShareFetchResponse) -> &PartitionData {
     assert_eq!(code(response.error_code), ErrorCode::None);
     assert_eq!(response.responses.len(), 1);
     assert_eq!(response.responses[0].partitions.len(), 1);

@@ -187,6 +187,7 @@ impl Delivery {
         place: TopicPartition,
     ) -> Result<Option<(FetchPartition, Log)>, ErrorCode> {
         let (shares, settings) = (&self.state.shares, delivery_settings(&self.settings));
+        self.state.storage.deliver()?;
         let found = self.find(place)?;
         let log = match &found {
             Partition::Written(log) => Some(log),
@@ -328,7 +329,8 @@ impl Delivery {
         let TopicRef::Id(topic_id) = asked.topic else { return Default::default() };
         let key = self.member.key((topic_id, asked.partition));
         let member = &self.member.member_id;
-        let acquired = self.state.shares.acquire(&key, member, &fetched, limits, settings);
+        let (shares, storage) = (&self.state.shares, &self.state.storage);
+        let acquired = shares.acquire(storage, &key, member, &fetched, limits, settings);
         let (first, last) = match (acquired.first(), acquired.last()) {
             (Some(first), Some(last)) => (first.first, last.last),
             _ => return Default::default(),
