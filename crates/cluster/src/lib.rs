@@ -19,6 +19,7 @@
 //! | `reader` | reads through a cache of ranges |
 //! | `wakes` | hints to reads that wait for records |
 //! | `sorter` | one sorted object in place of many |
+//! | `compactor` | of each key of a log the last record alone |
 //! | `garbage` | deletion of objects that are dead or were never committed |
 //! | `check` | whether the store holds what the sequencer names |
 //! | `rack` | which broker of a rack caches what |
@@ -31,10 +32,11 @@
 //! - No clock and no lease decides anything. A broker that was paused is merely late.
 //! - A marker ends the transaction that was decided, and no later one, however late it comes.
 //! - Frames of an epoch are appended only while no later epoch has begun.
-//! - An offset below the high watermark never changes its record.
+//! - An offset below the high watermark never changes its record; compaction may remove it.
 
 mod bucket;
 mod check;
+pub mod compactor;
 mod error;
 mod frames;
 pub mod garbage;

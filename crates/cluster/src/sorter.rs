@@ -87,22 +87,34 @@ pub async fn sort(
     if let (true, Some(damage)) = (pieces.is_empty(), damages.into_iter().next()) {
         return Err(damage);
     }
-    let sources = pieces.iter().map(|(log, extent, _)| (*log, *extent)).collect();
+    let sources: Vec<_> = pieces.iter().map(|(log, extent, _)| (*log, *extent)).collect();
     let (object, targets) = join(pieces, options.extent_bytes);
-    let deadline = Instant::now() + options.timeout;
+    let sorted = Sorted::Swapped { sources: sources.len(), targets: targets.len(), damaged };
+    let replaced = replace(sequencer, store, (object, sources, targets), options.timeout).await?;
+    Ok(if replaced { sorted } else { Sorted::Outrun })
+}
+
+/// Puts an object and swaps its extents in. Whether the sources were still there.
+///
+/// # Errors
+/// Retriable ones, after which it is unknown whether the extents were replaced.
+pub(crate) async fn replace(
+    sequencer: &impl Sequencer,
+    store: &impl Store,
+    (object, sources, targets): (Bytes, Vec<(LogId, Extent)>, Vec<(LogId, Extent)>),
+    timeout: Duration,
+) -> Answer<bool> {
+    let deadline = Instant::now() + timeout;
     let key = upload(sequencer, store, object, deadline).await?;
     let swap = Swap { key, sources, targets };
-    let deadline = deadline.max(Instant::now() + options.timeout / 4);
+    let deadline = deadline.max(Instant::now() + timeout / 4);
     match insist(deadline, || sequencer.swap(&swap)).await {
-        Ok(()) => {
-            let (sources, targets) = (swap.sources.len(), swap.targets.len());
-            Ok(Sorted::Swapped { sources, targets, damaged })
-        }
+        Ok(()) => Ok(true),
         Err(Error::SourcesChanged | Error::ObjectDead(_) | Error::KeyExpired(_)) => {
             // Garbage at once, without a list of the store. Sources never come back, so a swap that
             // is still under way cannot succeed either.
             sequencer.condemn(&[key]).await?;
-            Ok(Sorted::Outrun)
+            Ok(false)
         }
         Err(error) => Err(error),
     }

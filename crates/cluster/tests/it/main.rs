@@ -4,6 +4,7 @@
 
 mod batches;
 mod bucket;
+mod compaction;
 mod faults;
 mod frames;
 mod model;
