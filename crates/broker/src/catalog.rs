@@ -273,7 +273,6 @@ impl Catalog {
         let mut topics = self.write();
         check_absent(&topics, name)?;
         let config = check_topic(&topics, name, partitions, &overrides)?;
-        check_policy(storage, &config)?;
         let id = fresh_id(&topics);
         let record = MetadataRecord::TopicCreated {
             id: id.into_bytes(),
@@ -288,9 +287,7 @@ impl Catalog {
     }
 
     /// Creates those of the topics that do not exist, in one frame: all of them or none. They are
-    /// there once the returned position is durable; `None` if all exist. In a cluster they may be
-    /// compacted, as the changelogs of Streams are, though nobody compacts them there: it reads
-    /// the same states from longer logs.
+    /// there once the returned position is durable; `None` if all exist.
     ///
     /// # Errors
     /// As [`Catalog::create`].
@@ -422,9 +419,6 @@ impl Catalog {
         change(&mut overrides)?;
         let config = TopicConfig::parse(&overrides, &topics.defaults)
             .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
-        if topic.config.compaction.is_none() {
-            check_policy(storage, &config)?;
-        }
         if validate_only {
             return Ok(None);
         }
@@ -459,8 +453,7 @@ impl Catalog {
         let mut values = topics.defaults.given_by(source);
         change(&mut values, &topics.defaults)?;
         let defaults = topics.defaults.replaced(source, &values).map_err(invalid)?;
-        let config = TopicConfig::parse(&TopicOverrides::new(), &defaults).map_err(invalid)?;
-        check_policy(storage, &config)?;
+        TopicConfig::parse(&TopicOverrides::new(), &defaults).map_err(invalid)?;
         if validate_only {
             return Ok(None);
         }
@@ -526,15 +519,6 @@ fn check_topic(
 
 fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {
     storage.write(&record.encode())
-}
-
-/// Nobody compacts the logs of a cluster.
-fn check_policy(storage: &Storage, config: &TopicConfig) -> Result<(), Refusal> {
-    if config.compaction.is_none() || storage.journal().is_some() {
-        return Ok(());
-    }
-    let message = "a cluster does not serve compacted topics (cleanup.policy)";
-    Err(Refusal::new(ErrorCode::InvalidConfig, message))
 }
 
 fn check_stored(partitions: u32) -> Result<(), String> {

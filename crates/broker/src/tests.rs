@@ -8,6 +8,7 @@ mod atomicity;
 mod authentication;
 mod authorization;
 mod broker_configs;
+mod cluster_compaction;
 mod cluster_logs;
 mod cluster_shares;
 mod cluster_streams;

@@ -1,14 +1,17 @@
-//! What a cluster does to its objects beside reading and writing them: retention, sorting, and the
-//! deletion of those that nobody needs.
+//! What a cluster does to its objects beside reading and writing them: retention, sorting,
+//! compaction, and the deletion of those that nobody needs.
 //!
 //! The controller does it, only so that not all brokers do the same at a time: nothing breaks where
 //! two do.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use moldau_cluster::compactor::{CompactOptions, Compacted, Dirty, compact};
 use moldau_cluster::sorter::{SortOptions, Sorted, sort};
 use moldau_cluster::{Answer, Error, LogId, ObjectKey, Retention, Sequencer, Store, garbage};
+use moldau_storage::Compaction;
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -20,6 +23,45 @@ use crate::state::State;
 /// again under another key.
 const ORPHAN_AGE: Duration = Duration::from_hours(1);
 
+/// Memory for the keys of a log while it is compacted: some 700,000.
+const KEYS_BYTES: usize = 16 << 20;
+
+/// Bytes of a log that are rewritten at a time, and so in memory.
+const COMPACTED_BYTES: usize = 32 << 20;
+
+/// A reader reads whole extents.
+const EXTENT_BYTES: usize = 1 << 20;
+
+/// For the PUT and the swap of what was compacted.
+const COMPACT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where the next round goes on.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    /// The last key among which orphans were looked for.
+    listed_to: Option<ObjectKey>,
+    /// First offsets of compacted logs that are dirty. Another controller reads the logs again.
+    cleaned_to: HashMap<LogId, i64>,
+}
+
+fn id_of(topic: &Topic) -> Uuid {
+    Uuid::from_bytes(topic.id.into_bytes())
+}
+
+fn options_of(compaction: Compaction) -> CompactOptions {
+    CompactOptions {
+        min_lag_ms: compaction.min_lag_ms,
+        max_lag_ms: compaction.max_lag_ms,
+        delete_retention_ms: compaction.delete_retention_ms,
+        min_dirty_ratio: compaction.min_dirty_ratio,
+        map_bytes: KEYS_BYTES,
+        object_bytes: COMPACTED_BYTES,
+        extent_bytes: EXTENT_BYTES,
+        timeout: COMPACT_TIMEOUT,
+        seed: fastrand::u64(..),
+    }
+}
+
 /// Upkeep of a cluster by one broker.
 pub(crate) struct Upkeep<Q, S> {
     pub(crate) sequencer: Arc<Q>,
@@ -30,20 +72,20 @@ pub(crate) struct Upkeep<Q, S> {
 impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
     /// Does what is due now and then, for as long as the returned future is polled.
     pub(crate) async fn run(&self) {
-        let mut listed_to = None;
+        let mut rounds = Rounds::default();
         loop {
             sleep(self.state.config.log_retention_check_interval).await;
             if !self.state.storage.decides() {
                 continue;
             }
-            if let Err(error) = self.round(&mut listed_to, wall_clock_ms()).await {
+            if let Err(error) = self.round(&mut rounds, wall_clock_ms()).await {
                 tracing::warn!(%error, "the upkeep of the cluster's objects was not finished");
             }
         }
     }
 
-    /// One round; orphans are looked for behind the last key of the round before.
-    pub(crate) async fn round(&self, listed_to: &mut Option<ObjectKey>, now_ms: i64) -> Answer<()> {
+    /// One round.
+    pub(crate) async fn round(&self, rounds: &mut Rounds, now_ms: i64) -> Answer<()> {
         for topic in self.state.catalog.all() {
             self.retain(&topic, now_ms).await?;
         }
@@ -53,13 +95,51 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
         {
             tracing::info!(sources, targets, damaged, "sorted objects");
         }
+        self.compact(&mut rounds.cleaned_to, now_ms).await;
         let deleted = garbage::collect(sequencer, store).await?;
         if deleted > 0 {
             tracing::info!(deleted, "deleted objects");
         }
-        let orphans = garbage::collect_orphans(sequencer, store, *listed_to, ORPHAN_AGE).await?;
-        *listed_to = orphans.last;
+        let orphans =
+            garbage::collect_orphans(sequencer, store, rounds.listed_to, ORPHAN_AGE).await?;
+        rounds.listed_to = orphans.last;
         Ok(())
+    }
+
+    /// Cleans the logs of compacted topics that are due. One that cannot be cleaned hinders no
+    /// other.
+    async fn compact(&self, cleaned_to: &mut HashMap<LogId, i64>, now_ms: i64) {
+        let catalog = &self.state.catalog;
+        cleaned_to.retain(|log, _| {
+            let id = moldau_protocol::Uuid::from_bytes(log.topic.into_bytes());
+            catalog.by_id(id).is_some_and(|topic| topic.config.compaction.is_some())
+        });
+        for topic in catalog.all() {
+            let Some(options) = topic.config.compaction.map(options_of) else { continue };
+            for partition in 0..topic.partitions_end() {
+                let log = LogId { topic: id_of(&topic), partition };
+                let dirty = Dirty { log, offset: cleaned_to.get(&log).copied().unwrap_or(0) };
+                let (sequencer, store) = (&*self.sequencer, &*self.store);
+                match compact(sequencer, store, dirty, &options, now_ms).await {
+                    Ok(Compacted::Nothing | Compacted::Outrun) => {}
+                    Ok(Compacted::Cleaned { records_read, records_retained, dirty_offset }) => {
+                        let topic = &*topic.name;
+                        tracing::info!(
+                            topic,
+                            partition,
+                            read = records_read,
+                            retained = records_retained,
+                            "compacted a log"
+                        );
+                        cleaned_to.insert(log, dirty_offset);
+                    }
+                    Err(error) => {
+                        let topic = &*topic.name;
+                        tracing::warn!(topic, partition, %error, "a log was not compacted");
+                    }
+                }
+            }
+        }
     }
 
     async fn retain(&self, topic: &Topic, now_ms: i64) -> Answer<()> {
@@ -71,7 +151,7 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
         }
         let keep = Retention { before_timestamp, bytes };
         for partition in 0..topic.partitions_end() {
-            let log = LogId { topic: Uuid::from_bytes(topic.id.into_bytes()), partition };
+            let log = LogId { topic: id_of(topic), partition };
             match self.sequencer.retain(log, keep).await {
                 // The topic was deleted a moment ago.
                 Ok(_) | Err(Error::UnknownLog) => {}

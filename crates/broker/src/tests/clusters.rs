@@ -12,18 +12,19 @@ use moldau_cluster::{
     ReaderOptions, Store, Wakes, WriterOptions,
 };
 use moldau_protocol::messages::api_versions_response::ApiVersionsResponse;
+use moldau_protocol::messages::create_topics_request::CreatableReplicaAssignment;
 use moldau_protocol::messages::{
     ApiVersionsRequest, CreateTopicsRequest, FetchRequest, FindCoordinatorRequest, MetadataRequest,
 };
 use moldau_protocol::{ApiKey, ErrorCode};
 use moldau_storage::block_on;
 
-use super::requests::{creatable, create, fetch, fetch_topic, only, pairs, produce};
+use super::requests::{creatable, create, fetch, fetch_topic, only, produce};
 use super::world::{NOW_MS, World, base_offsets, batch, code, config, sequenced};
 use crate::config::Config;
 use crate::joining::{ClusterSettings, Services, runtime};
 use crate::server::Broker;
-use crate::upkeep::Upkeep;
+use crate::upkeep::{Rounds, Upkeep};
 
 /// How long a change of owners may take on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -133,6 +134,16 @@ impl Cluster {
         let owner = self.worlds().position(|world| world.state.storage.decides());
         drop(self.brokers.remove(owner.expect("a broker is the controller")));
         eventually(|| self.worlds().any(|world| world.state.storage.decides()));
+    }
+
+    /// A round of upkeep by the controller.
+    pub(super) fn keep_up(&self, rounds: &mut Rounds, now_ms: i64) {
+        let upkeep = Upkeep {
+            sequencer: Arc::new(self.memory.clone()),
+            store: Arc::clone(&self.store),
+            state: Arc::clone(&self.owner().state),
+        };
+        runtime().unwrap().block_on(upkeep.round(rounds, now_ms)).unwrap();
     }
 
     /// The owner of the log and its epoch, as all see it.
@@ -291,14 +302,7 @@ fn records_behind_their_retention_go_with_their_objects() {
     append(world, "orders", batch(NOW_MS, &["old", "old"]));
     append(world, "orders", batch(NOW_MS + 1_500, &["recent"]));
     assert_eq!(cluster.store.count(), 2);
-    let upkeep = Upkeep {
-        sequencer: Arc::new(cluster.memory.clone()),
-        store: Arc::clone(&cluster.store),
-        state: Arc::clone(&world.state),
-    };
-    let mut listed_to = None;
-    let round = upkeep.round(&mut listed_to, NOW_MS + 2_000);
-    runtime().unwrap().block_on(round).unwrap();
+    cluster.keep_up(&mut Rounds::default(), NOW_MS + 2_000);
     assert_eq!(cluster.store.count(), 1);
     let partition = world.fetch("orders", 0, 2);
     assert_eq!((partition.log_start_offset, partition.high_watermark), (2, 3));
@@ -323,9 +327,10 @@ fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     let features: Vec<_> = served.finalized_features.iter().map(|it| it.name.as_str()).collect();
     let all = ["group.version", "share.version", "streams.version", "transaction.version"];
     assert_eq!(features, all);
-    let mut compacted = creatable("table", 1);
-    compacted.configs = pairs(&[("cleanup.policy", "compact")]);
+    let mut assigned = creatable("table", -1);
+    assigned.assignments =
+        vec![CreatableReplicaAssignment { broker_ids: vec![1], ..Default::default() }];
     let refused = world
-        .ask(&CreateTopicsRequest { topics: vec![compacted], ..CreateTopicsRequest::default() });
-    assert_eq!(code(refused.topics[0].error_code), ErrorCode::InvalidConfig);
+        .ask(&CreateTopicsRequest { topics: vec![assigned], ..CreateTopicsRequest::default() });
+    assert_eq!(code(refused.topics[0].error_code), ErrorCode::InvalidReplicaAssignment);
 }
