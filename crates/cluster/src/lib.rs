@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `sequencer` | requests that order batches, and their answers |
 //! | `frames` | the log of the cluster's own state, its owner, and the brokers that are alive |
+//! | `requests` | what other brokers ask the owner of that log for |
 //! | `postgres` | the sequencer in PostgreSQL |
 //! | `memory` | a sequencer in memory with the same rules, for simulation and models |
 //! | `object` | the format of an object |
@@ -45,6 +46,7 @@ pub mod object;
 mod postgres;
 pub mod rack;
 mod reader;
+mod requests;
 mod retry;
 mod sequencer;
 pub mod sorter;
@@ -59,6 +61,7 @@ pub use frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration
 pub use memory::{FrameState, Memory, State};
 pub use postgres::{BrokerStatus, Named, NamedPages, Postgres, Settings, Status, Table, Telling};
 pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
+pub use requests::{Fate, Requests};
 pub use sequencer::{
     AbortedTransaction, Answer, BatchEntry, Commit, Extent, Find, Found, LogId, LogProducer,
     Marker, ObjectKey, OpenTransaction, Outcome, Part, ProducerBatch, Refusal, Retention,

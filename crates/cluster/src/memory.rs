@@ -7,6 +7,7 @@ mod append;
 mod frame_state;
 mod frames;
 mod keys;
+mod requests;
 mod state;
 mod transactions;
 

@@ -5,6 +5,7 @@ mod arrays;
 mod frames;
 mod link;
 mod naming;
+mod requests;
 mod schema;
 mod session;
 mod status;

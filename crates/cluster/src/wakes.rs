@@ -22,6 +22,8 @@ pub struct Wakes {
     announced: Notify,
     /// Counts the wakes of those that follow the frames.
     frames: watch::Sender<u64>,
+    /// Counts the wakes of those that wait for requests or answers.
+    requests: watch::Sender<u64>,
     /// Guards which logs were woken since [`Wakes::woken`] was answered.
     heard: Mutex<Heard>,
     /// There is something heard.
@@ -43,6 +45,8 @@ pub(crate) struct Untold {
     pub(crate) logs: BTreeSet<LogId>,
     /// There are more frames, or another owner.
     pub(crate) frames: bool,
+    /// There are requests to the owner, or answers.
+    pub(crate) requests: bool,
 }
 
 /// What a wake is about.
@@ -52,6 +56,8 @@ pub(crate) enum Wake {
     Logs(Vec<LogId>),
     /// More frames, or another owner of them.
     Frames,
+    /// Requests to the owner of the frames, or answers.
+    Requests,
     /// Some of all that; it is unknown what.
     All,
 }
@@ -95,15 +101,31 @@ impl Wakes {
         self.frames.subscribe()
     }
 
+    /// Requests were left to the owner of the frames, or answered: wakes those that wait for them,
+    /// as [`Wakes::announce`] does.
+    pub fn announce_requests(&self) {
+        lock(&self.untold).requests = true;
+        self.announced.notify_one();
+        self.wake(&Wake::Requests);
+    }
+
+    /// Changes with each wake of those that wait for requests or answers.
+    pub fn requests(&self) -> watch::Receiver<u64> {
+        self.requests.subscribe()
+    }
+
     /// Wakes the reads of this broker.
     pub(crate) fn wake(&self, wake: &Wake) {
         self.hear(wake);
         if matches!(wake, Wake::Frames | Wake::All) {
             self.frames.send_modify(|wakes| *wakes += 1);
         }
+        if matches!(wake, Wake::Requests | Wake::All) {
+            self.requests.send_modify(|wakes| *wakes += 1);
+        }
         let waiting = lock(&self.waiting);
         match wake {
-            Wake::Frames => {}
+            Wake::Frames | Wake::Requests => {}
             Wake::Logs(logs) => {
                 for (_, notify) in logs.iter().filter_map(|log| waiting.get(log)) {
                     notify.notify_waiters();
@@ -132,7 +154,7 @@ impl Wakes {
     fn hear(&self, wake: &Wake) {
         let mut heard = lock(&self.heard);
         match wake {
-            Wake::Frames => return,
+            Wake::Frames | Wake::Requests => return,
             Wake::Logs(logs) => heard.logs.extend(logs),
             Wake::All => heard.others = true,
         }

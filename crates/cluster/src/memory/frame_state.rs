@@ -28,7 +28,11 @@ impl FrameState {
         self.snapshot.clone().map(|bytes| (self.first_sequence, bytes))
     }
 
-    fn next_sequence(&self) -> i64 {
+    pub(super) fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    pub(super) fn next_sequence(&self) -> i64 {
         self.first_sequence + i64::try_from(self.frames.len()).unwrap_or(i64::MAX)
     }
 

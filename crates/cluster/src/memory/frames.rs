@@ -13,6 +13,7 @@ use crate::{Answer, Error};
 
 use super::Memory;
 use super::frame_state::FrameState;
+use super::requests::Row;
 
 /// The frames, their owner, and the brokers.
 #[derive(Debug, Default)]
@@ -21,7 +22,9 @@ pub(super) struct FrameLog {
     cluster_id: Option<Uuid>,
     /// The last owner.
     owner: Option<Owner>,
-    state: FrameState,
+    pub(super) state: FrameState,
+    /// In the order of their arrival.
+    pub(super) requests: Vec<Row>,
     /// Counts sessions.
     sessions: u64,
     /// Session of the owner.
@@ -54,7 +57,7 @@ impl Memory {
         lock(&self.frames).end(|held| held.broker == broker);
     }
 
-    fn answer<'a, T: Send + 'a>(
+    pub(super) fn with_log<'a, T: Send + 'a>(
         &self,
         ask: impl FnOnce(&mut FrameLog) -> Answer<T>,
     ) -> Asked<'a, T> {
@@ -65,7 +68,7 @@ impl Memory {
 
 impl Frames for Memory {
     fn claim<'a>(&'a self, broker: i32, address: &'a str) -> Asked<'a, Option<Ownership>> {
-        self.answer(|log| {
+        self.with_log(|log| {
             if log.owning.is_some() {
                 return Ok(None);
             }
@@ -78,31 +81,31 @@ impl Frames for Memory {
     }
 
     fn append(&self, epoch: i64, first_sequence: i64, frames: Vec<Bytes>) -> Asked<'_, ()> {
-        self.answer(|log| log.state.append(epoch, first_sequence, frames))
+        self.with_log(|log| log.state.append(epoch, first_sequence, frames))
     }
 
     fn read(&self, from: i64, bytes_max: usize) -> Asked<'_, Vec<Frame>> {
-        self.answer(|log| log.state.read(from, bytes_max))
+        self.with_log(|log| log.state.read(from, bytes_max))
     }
 
     fn owner(&self) -> Asked<'_, Option<Owner>> {
-        self.answer(|log| Ok(log.owner.clone().filter(|_| log.owning.is_some())))
+        self.with_log(|log| Ok(log.owner.clone().filter(|_| log.owning.is_some())))
     }
 
     fn put_snapshot(&self, epoch: i64, sequence: i64, bytes: Bytes) -> Asked<'_, ()> {
-        self.answer(|log| log.state.put_snapshot(epoch, sequence, bytes))
+        self.with_log(|log| log.state.put_snapshot(epoch, sequence, bytes))
     }
 
     fn snapshot(&self) -> Asked<'_, Option<(i64, Bytes)>> {
-        self.answer(|log| Ok(log.state.snapshot()))
+        self.with_log(|log| Ok(log.state.snapshot()))
     }
 
     fn cluster_id(&self) -> Asked<'_, Uuid> {
-        self.answer(|log| Ok(*log.cluster_id.get_or_insert_with(Uuid::new_v4)))
+        self.with_log(|log| Ok(*log.cluster_id.get_or_insert_with(Uuid::new_v4)))
     }
 
     fn register(&self, broker: BrokerRow) -> Asked<'_, Registration> {
-        self.answer(|log| {
+        self.with_log(|log| {
             if log.registered.contains_key(&broker.id) {
                 return Err(Error::BrokerIdTaken(broker.id));
             }
@@ -113,7 +116,7 @@ impl Frames for Memory {
     }
 
     fn brokers(&self) -> Asked<'_, Vec<BrokerRow>> {
-        self.answer(|log| Ok(log.registered.values().map(|(broker, _)| broker.clone()).collect()))
+        self.with_log(|log| Ok(log.registered.values().map(|(broker, _)| broker.clone()).collect()))
     }
 }
 

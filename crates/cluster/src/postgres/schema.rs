@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0004_topics.sql"),
     include_str!("0005_keys.sql"),
     include_str!("0006_fences.sql"),
+    include_str!("0007_requests.sql"),
 ];
 
 /// Applies what is missing, each step in a transaction, and counts the steps. Two programs do not

@@ -81,7 +81,8 @@ async fn tell(client: &Client, own: &AtomicI32, wakes: &Wakes) -> Answer<()> {
 
 fn payloads(untold: &Untold) -> Vec<String> {
     let frames = untold.frames.then(|| FRAMES.to_owned());
-    frames.into_iter().chain(payloads_of(&untold.logs)).collect()
+    let requests = untold.requests.then(|| REQUESTS.to_owned());
+    frames.into_iter().chain(requests).chain(payloads_of(&untold.logs)).collect()
 }
 
 /// Texts of notifications: topic and partition of each log, as many as fit.
@@ -95,8 +96,10 @@ fn payloads_of(logs: &BTreeSet<LogId>) -> Vec<String> {
 }
 
 fn wake(payload: &str) -> Wake {
-    if payload == FRAMES {
-        return Wake::Frames;
+    match payload {
+        FRAMES => return Wake::Frames,
+        REQUESTS => return Wake::Requests,
+        _ => {}
     }
     let log = |text: &str| {
         let (topic, partition) = text.split_once(':')?;
@@ -111,6 +114,7 @@ const LISTEN: &str = "set synchronous_commit = off; listen moldau_appends";
 const NOTIFY: &str = "select pg_notify('moldau_appends', $1)";
 /// Brokers that do not know it wake all, as they do for [`ALL`].
 const FRAMES: &str = "frames";
+const REQUESTS: &str = "requests";
 const ALL: &str = "*";
 /// A payload has up to 7999 bytes, and a log up to 44.
 const LOGS_OF_PAYLOAD_MAX: usize = 180;
@@ -133,18 +137,21 @@ mod tests {
             assert!(payload.len() < 8_000);
             match wake(payload) {
                 Wake::Logs(logs) => woken.extend(logs),
-                Wake::Frames | Wake::All => panic!("{payload}"),
+                Wake::Frames | Wake::Requests | Wake::All => panic!("{payload}"),
             }
         }
         assert_eq!(woken, logs);
     }
 
     #[test]
-    fn frames_are_told_beside_the_logs() {
+    fn frames_and_requests_are_told_beside_the_logs() {
         let logs = [LogId { topic: Uuid::nil(), partition: 0 }].into();
-        let told = payloads(&Untold { logs, frames: true });
+        let told = payloads(&Untold { logs, frames: true, requests: true });
         let woken: Vec<Wake> = told.iter().map(|payload| wake(payload)).collect();
-        assert!(matches!(&woken[..], [Wake::Frames, Wake::Logs(logs)] if logs.len() == 1));
+        let [Wake::Frames, Wake::Requests, Wake::Logs(logs)] = &woken[..] else {
+            panic!("{woken:?}");
+        };
+        assert_eq!(logs.len(), 1);
     }
 
     #[test]

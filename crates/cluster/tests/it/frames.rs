@@ -226,7 +226,7 @@ impl<F: Frames> World<F> {
 }
 
 /// Claims until nobody else owns the log.
-async fn claim(frames: &impl Frames, broker: i32) -> Ownership {
+pub(crate) async fn claim(frames: &(impl Frames + ?Sized), broker: i32) -> Ownership {
     let owned = async {
         loop {
             match frames.claim(broker, "host:1").await {
@@ -258,4 +258,4 @@ fn bytes(byte: u8) -> Bytes {
 const BROKERS: usize = 3;
 const LIVES: u64 = 3;
 const REQUESTS: u32 = 150;
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);

@@ -10,6 +10,7 @@ mod frames;
 mod model;
 mod objects;
 mod postgres_server;
+mod requests;
 mod rules;
 mod s3_server;
 mod same_answers;
