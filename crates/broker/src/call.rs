@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use moldau_net::{MemoryAccount, Reply, Response};
+use moldau_net::{MemoryAccount, Principal, Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::ApiVersionsRequest;
 use moldau_protocol::{ApiKey, ErrorCode, Message};
@@ -40,6 +40,8 @@ pub(crate) enum Outcome<R> {
 /// A request and where it came from.
 pub(crate) struct Call<'a> {
     pub(crate) state: &'a Arc<State>,
+    /// Who the client is.
+    pub(crate) principal: &'a Principal,
     pub(crate) version: i16,
     pub(crate) client_id: &'a str,
     /// The client's address.

@@ -168,6 +168,7 @@ pub(crate) struct ClientService {
     terms: Arc<Terms>,
     /// `None` where the client need not prove who it is.
     sasl: Option<SaslSession>,
+    principal: Principal,
     /// Quotas of the client.
     client: Rc<QuotaClient>,
     software: RefCell<Software>,
@@ -212,6 +213,7 @@ impl ClientService {
             entrance: Arc::clone(entrance),
             terms,
             sasl,
+            principal,
             client,
             software: RefCell::default(),
             access,
@@ -277,6 +279,7 @@ impl ClientService {
             SaslState::Authenticated(principal) => {
                 self.access = access(&self.entrance.state, &principal, self.peer);
                 self.client.become_user(principal.name());
+                self.principal = principal;
             }
             SaslState::Failed => return self.refuse(answer),
         }
@@ -372,6 +375,7 @@ impl Service for ClientService {
         }
         let site = CallSite {
             state: &self.entrance.state,
+            principal: &self.principal,
             peer: self.peer,
             local: self.local,
             listener: &self.terms.listener,
@@ -382,6 +386,7 @@ impl Service for ClientService {
             admission,
             memory: &self.memory,
             connection: self.connection,
+            is_forwarded: false,
         };
         dispatch::dispatch(site, frame)
     }

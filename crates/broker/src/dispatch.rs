@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use moldau_net::{MemoryAccount, Reply};
+use moldau_net::{MemoryAccount, Principal, Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use moldau_protocol::{ApiKey, Reader, Request, VersionRange, messages};
@@ -190,17 +190,51 @@ static APIS: &[Api] = apis! {
         typed!(StreamsGroupDescribeRequest, api::streams_topologies::describe);
 };
 
-/// What the brokers of a cluster do not serve: more partitions for a topic, and what there is only
+/// What the brokers of a cluster do not serve: what there is only
 /// with a journal.
 const ALONE: &[ApiKey] = &[
     ApiKey::WriteTxnMarkers,
     ApiKey::DescribeLogDirs,
-    ApiKey::CreatePartitions,
     ApiKey::ElectLeaders,
     ApiKey::AlterPartitionReassignments,
     ApiKey::DescribeQuorum,
     ApiKey::UpdateFeatures,
 ];
+
+/// What the controller of a cluster decides, whichever broker a client asks (KIP-590).
+const CONTROLLED: &[ApiKey] = &[
+    ApiKey::CreateTopics,
+    ApiKey::DeleteTopics,
+    ApiKey::CreateAcls,
+    ApiKey::DeleteAcls,
+    ApiKey::AlterConfigs,
+    ApiKey::CreatePartitions,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::AlterClientQuotas,
+    ApiKey::AlterUserScramCredentials,
+];
+
+/// Leaves a request to the controller, if it is that of another broker to decide.
+fn forwarded(api: &Api, call: &Call<'_>, body: &[u8], bytes: &[u8]) -> Option<Served> {
+    let storage = &call.state.storage;
+    let is_controlled = !storage.decides()
+        && match api.key {
+            ApiKey::Metadata => api::metadata::creates(call, body),
+            ApiKey::IncrementalAlterConfigs => !api::incremental_alter_configs::is_own(call, body),
+            key => CONTROLLED.contains(&key),
+        };
+    if !is_controlled {
+        return None;
+    }
+    let answer = storage.forward(call.principal, call.peer.ip().to_canonical(), bytes)?;
+    let answer = Box::pin(async move {
+        match answer.await {
+            Some(bytes) if !bytes.is_empty() => Response::single(bytes),
+            _ => Response::closing("the controller has not answered"),
+        }
+    });
+    Some(Reply::Later(answer, bytes.len()))
+}
 
 /// Whether a broker serves an API.
 fn serves(state: &State, key: ApiKey) -> bool {
@@ -258,6 +292,7 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
     site.state.counters.request(api.key);
     let call = Call {
         state: site.state,
+        principal: site.principal,
         version: header.api_version,
         client_id: header.client_id.unwrap_or(""),
         peer: site.peer,
@@ -273,13 +308,16 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         connection: site.connection,
     };
     let started = throttle::started(&call);
-    let served = (api.serve)(&call, &header, body);
+    let left = if site.is_forwarded { None } else { forwarded(api, &call, body, bytes) };
+    let served = left.unwrap_or_else(|| (api.serve)(&call, &header, body));
     throttle::throttled(&call, &header, started, served)
 }
 
 /// What a connection knows about its requests before they are read.
 pub(crate) struct CallSite<'a> {
     pub(crate) state: &'a Arc<State>,
+    /// Who the client is.
+    pub(crate) principal: &'a Principal,
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
     pub(crate) listener: &'a ListenerConfig,
@@ -292,6 +330,8 @@ pub(crate) struct CallSite<'a> {
     pub(crate) admission: Option<Admission>,
     pub(crate) memory: &'a MemoryAccount,
     pub(crate) connection: ConnectionId,
+    /// Whether another broker has left the request to this one.
+    pub(crate) is_forwarded: bool,
 }
 
 fn typed<Q: Request>(

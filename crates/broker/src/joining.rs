@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use moldau_cluster::{
     BrokerRow, Bucket, BucketSettings, Frames, Postgres, Reader, ReaderOptions, Registration,
-    Sequencer, Store, Telling, Wakes, Writer, WriterOptions,
+    Requests, Sequencer, Store, Telling, Wakes, Writer, WriterOptions,
 };
 use moldau_threads::Supervisor;
 use tokio::runtime::{Builder, Runtime};
@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::clock::wall_clock_ms;
 use crate::config::Config;
 use crate::error::Error;
+use crate::forwarding::Forwarding;
 use crate::logs::{ClusterLogs, Logs};
 use crate::member::{Member, Snapshots, load_or_begin, members, register};
 use crate::nodes::Nodes;
@@ -46,6 +47,7 @@ pub struct ClusterSettings {
 /// The services that a cluster stands on.
 pub(crate) struct Services<Q, S> {
     pub(crate) frames: Arc<dyn Frames>,
+    pub(crate) requests: Arc<dyn Requests>,
     pub(crate) sequencer: Arc<Q>,
     pub(crate) store: Arc<S>,
     pub(crate) wakes: Arc<Wakes>,
@@ -66,7 +68,8 @@ impl Services<Postgres, Bucket> {
         let wakes = Arc::new(Wakes::default());
         let telling = Some(postgres.tell(Arc::clone(&wakes)));
         let frames = Arc::clone(&postgres) as Arc<dyn Frames>;
-        Ok(Self { frames, sequencer: postgres, store: Arc::new(bucket), wakes, telling })
+        let requests = Arc::clone(&postgres) as Arc<dyn Requests>;
+        Ok(Self { frames, requests, sequencer: postgres, store: Arc::new(bucket), wakes, telling })
     }
 }
 
@@ -75,6 +78,7 @@ pub(crate) struct Joined<Q, S> {
     pub(crate) member: Member<Q, S>,
     upkeep: Upkeep<Q, S>,
     marking: Marking,
+    forwarding: Forwarding,
     registration: Registration,
     telling: Option<Telling>,
 }
@@ -91,7 +95,7 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
         address: SocketAddr,
     ) -> Result<Self, Error> {
         config.transactions.markers_follow = true;
-        let Services { frames, sequencer, store, wakes, telling } = services;
+        let Services { frames, requests, sequencer, store, wakes, telling } = services;
         let row = row(settings, &config, address);
         let (restored, next_sequence, cluster_id) = load_or_begin(&*frames, &config, &row).await?;
         let registration = register(&*frames, &row).await?;
@@ -115,6 +119,12 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
         let upkeep = Upkeep { sequencer: own, store, state: same };
         let (own, same) = (Arc::clone(&logs) as Arc<dyn ClusterLogs>, Arc::clone(&state));
         let marking = Marking { logs: own, state: same };
+        let forwarding = Forwarding {
+            requests,
+            wakes: Arc::clone(&wakes),
+            submissions: Arc::clone(&submissions),
+            state: Arc::clone(&state),
+        };
         let member = Member {
             frames,
             sequencer,
@@ -127,7 +137,7 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
             next_sequence,
             snapshots: Snapshots::default(),
         };
-        Ok(Self { member, upkeep, marking, registration, telling })
+        Ok(Self { member, upkeep, marking, forwarding, registration, telling })
     }
 }
 
@@ -160,12 +170,13 @@ impl Membership {
         let (leave, left) = oneshot::channel();
         let own = supervisor.clone();
         let run = move || {
-            let Joined { member, upkeep, marking, registration, telling } = joined;
+            let Joined { member, upkeep, marking, forwarding, registration, telling } = joined;
             runtime.block_on(async {
                 tokio::select! {
                     () = member.run(registration, &own) => {}
                     () = upkeep.run() => {}
                     () = marking.run() => {}
+                    () = forwarding.run() => {}
                     _left = left => {}
                 }
             });

@@ -12,6 +12,7 @@
 //! | `state` | what connections share; restoring it from the journal |
 //! | `storage`, `submissions` | where that is written: the journal, or a log that brokers share |
 //! | `joining`, `member`, `following` | a broker of a cluster: it follows that log or owns it |
+//! | `forwards`, `forwarding` | requests that its clients have for the controller |
 //! | `nodes`, `shared_logs`, `upkeep` | the brokers of a cluster, its logs, and their objects |
 //! | `catalog`, `topic_config` | topics, their partitions and configuration |
 //! | `authorizer`, `rights` | who may do what: the rules, and what a connection remembers of them |
@@ -53,6 +54,8 @@ mod dispatch;
 mod error;
 mod fetch_session;
 mod following;
+mod forwarding;
+mod forwards;
 mod group_service;
 mod joining;
 mod loggers;

@@ -96,6 +96,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
 
     /// Follows and owns in turn. Returns what keeps it from both.
     async fn take_part(&mut self) -> String {
+        self.advance(0);
         loop {
             let stop = match self.follow().await {
                 Ok(ownership) => {
@@ -152,9 +153,15 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
                 return Err(Stop::Stale);
             }
             self.state.replay_frame(&frame.bytes).map_err(Stop::Unreadable)?;
-            self.next_sequence += 1;
+            self.advance(1);
         }
         Ok(Progress::Applied)
+    }
+
+    /// So many more frames are applied.
+    fn advance(&mut self, frames: usize) {
+        self.next_sequence += i64::try_from(frames).unwrap_or(i64::MAX);
+        self.submissions.forwards.applied(self.next_sequence);
     }
 
     async fn try_to_own(&self) -> Option<Ownership> {
@@ -181,11 +188,12 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             }
             self.settle_topics().await;
             self.state.groups.take_over();
-            self.submissions.own();
+            self.submissions.own(ownership.epoch);
             self.state.groups.awake();
             self.state.transactions.awake();
             self.state.shares.awake();
             self.wakes.announce_frames();
+            self.wakes.announce_requests();
             let (epoch, sequence) = (ownership.epoch, self.next_sequence);
             tracing::info!(epoch, sequence, "this broker is the controller");
             loop {
@@ -205,7 +213,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
 
     async fn append(&mut self, epoch: i64, frames: Vec<Bytes>) -> Result<(), Stop> {
         let changes = topics::changes(&frames).map_err(Stop::Unreadable)?;
-        self.create_topics(&changes).await;
+        self.create_and_grow_topics(&changes).await;
         loop {
             match self.frames.append(epoch, self.next_sequence, frames.clone()).await {
                 Ok(()) => break,
@@ -219,7 +227,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
                 }
             }
         }
-        self.next_sequence += i64::try_from(frames.len()).unwrap_or(i64::MAX);
+        self.advance(frames.len());
         self.submissions.appended(frames.len());
         self.wakes.announce_frames();
         self.delete_topics(&changes).await;
@@ -254,6 +262,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
                 Ok((restored, next_sequence)) => {
                     self.state.adopt(restored);
                     self.next_sequence = next_sequence;
+                    self.advance(0);
                     return Ok(());
                 }
                 Err(LoadError::Away(error)) => {

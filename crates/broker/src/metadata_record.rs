@@ -79,6 +79,7 @@ impl MetadataRecord {
     /// Kinds that are told from the first byte of a record.
     pub(crate) const TOPIC_CREATED: u8 = 1;
     pub(crate) const TOPIC_DELETED: u8 = 2;
+    pub(crate) const PARTITIONS_GROWN: u8 = 3;
 
     /// The record as it stands in the journal.
     ///
@@ -99,7 +100,7 @@ impl MetadataRecord {
                 out.extend_from_slice(id);
             }
             Self::PartitionsGrown { id, partitions } => {
-                out.extend_from_slice(&[3, 0]);
+                out.extend_from_slice(&[Self::PARTITIONS_GROWN, 0]);
                 out.extend_from_slice(id);
                 out.extend_from_slice(&partitions.to_be_bytes());
             }
@@ -173,7 +174,7 @@ impl MetadataRecord {
                 overrides: fields.overrides()?,
             },
             Self::TOPIC_DELETED => Self::TopicDeleted { id: fields.array()? },
-            3 => Self::PartitionsGrown {
+            Self::PARTITIONS_GROWN => Self::PartitionsGrown {
                 id: fields.array()?,
                 partitions: u32::from_be_bytes(fields.array()?),
             },

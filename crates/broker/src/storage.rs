@@ -1,9 +1,13 @@
 //! Where the broker writes what it decides, and when that is durable: the frames of its journal, or
 //! those of the log that a cluster shares ([`Submissions`]). The journal is called directly.
 
+use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use moldau_net::Principal;
 use moldau_protocol::ErrorCode;
 use moldau_storage::{
     Admit, AppendError, Error, LogMarker, Lsn, MetricsSnapshot, WaitDurable, WaitFailure,
@@ -35,6 +39,22 @@ impl Storage {
         match self {
             Self::Journal(_) => true,
             Self::Shared(submissions) => submissions.owns(),
+        }
+    }
+
+    /// Leaves a request of a client to the controller, if that is another broker: see
+    /// [`Forwards::ask`](crate::forwards::Forwards::ask).
+    pub(crate) fn forward(
+        &self,
+        principal: &Principal,
+        address: IpAddr,
+        frame: &[u8],
+    ) -> Option<impl Future<Output = Option<Bytes>> + use<>> {
+        match self {
+            Self::Shared(submissions) if !submissions.owns() => {
+                submissions.forwards.ask(principal, address, frame)
+            }
+            Self::Journal(_) | Self::Shared(_) => None,
         }
     }
 

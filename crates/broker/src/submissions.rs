@@ -16,6 +16,8 @@ use moldau_storage::{Admissions, AppendError, Durable, Error, Lsn, WaitDurable};
 use moldau_threads::Mutex;
 use tokio::sync::Notify;
 
+use crate::forwards::Forwards;
+
 /// Frames, and their bytes, that are appended to the log at a time.
 const FRAMES_PER_APPEND: usize = 1024;
 const BYTES_PER_APPEND: usize = 4 << 20;
@@ -34,6 +36,8 @@ pub(crate) struct Submissions {
     /// Its failure is what stops the broker.
     pub(crate) life: Arc<Durable>,
     frame_bytes_max: usize,
+    /// What the owner is asked for.
+    pub(crate) forwards: Forwards,
 }
 
 struct Inner {
@@ -51,7 +55,8 @@ struct Inner {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Follows,
-    Owns,
+    /// In this epoch.
+    Owns(i64),
 }
 
 /// Positions that never become durable.
@@ -78,12 +83,21 @@ impl Submissions {
             admissions: Admissions::new(unanswered_bytes_max),
             life: Durable::new(0),
             frame_bytes_max,
+            forwards: Forwards::default(),
         }
     }
 
     /// Whether this broker owns the log.
     pub(crate) fn owns(&self) -> bool {
-        self.inner.lock().role == Role::Owns
+        self.epoch().is_some()
+    }
+
+    /// The epoch in which this broker owns the log.
+    pub(crate) fn epoch(&self) -> Option<i64> {
+        match self.inner.lock().role {
+            Role::Owns(epoch) => Some(epoch),
+            Role::Follows => None,
+        }
     }
 
     /// Submits records as one frame: all of them come into the log or none.
@@ -131,8 +145,8 @@ impl Submissions {
     }
 
     /// From here on this broker owns the log.
-    pub(crate) fn own(&self) {
-        self.inner.lock().role = Role::Owns;
+    pub(crate) fn own(&self, epoch: i64) {
+        self.inner.lock().role = Role::Owns(epoch);
     }
 
     /// The ownership has ended: what is not known to be in the log is lost.
@@ -225,7 +239,7 @@ mod tests {
     #[test]
     fn a_frame_gives_back_its_records_and_no_other_bytes_do() {
         let submissions = submissions();
-        submissions.own();
+        submissions.own(1);
         submit(&submissions, &[b"a", b"", b"bcd"]).unwrap();
         let frames = block_on(submissions.next());
         assert_eq!(records_of(&frames[0]).unwrap(), [&b"a"[..], b"", b"bcd"]);
@@ -238,7 +252,7 @@ mod tests {
     fn only_the_owner_submits_and_no_frame_is_too_large() {
         let submissions = submissions();
         assert_eq!(submit(&submissions, &[b"a"]), Err(AppendError::Away));
-        submissions.own();
+        submissions.own(1);
         assert_eq!(submit(&submissions, &[b"a"]), Ok(Lsn(1)));
         let large = AppendError::TooLarge { bytes: 101, limit: 100 };
         assert_eq!(submit(&submissions, &[&[0; 97]]), Err(large));
@@ -247,7 +261,7 @@ mod tests {
     #[test]
     fn what_was_not_appended_is_lost_with_the_ownership_and_nothing_else() {
         let submissions = submissions();
-        submissions.own();
+        submissions.own(1);
         let lsns: Vec<_> = (0..3).map(|_| submit(&submissions, &[b"a"]).unwrap()).collect();
         let waiting = submissions.wait(lsns[2]);
         assert_eq!(block_on(submissions.next()).len(), 3);
@@ -256,7 +270,7 @@ mod tests {
         assert!(block_on(waiting).is_err());
         assert!(block_on(submissions.wait(lsns[0])).is_ok());
         assert!(block_on(submissions.wait(lsns[1])).is_err());
-        submissions.own();
+        submissions.own(1);
         let later = submit(&submissions, &[b"b"]).unwrap();
         block_on(submissions.next());
         submissions.appended(1);

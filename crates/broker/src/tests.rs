@@ -22,6 +22,7 @@ mod dead_letters;
 mod fetch;
 mod fetch_cold;
 mod fetch_limits;
+mod forwarding;
 mod groups;
 mod hostile;
 mod keyed;

@@ -119,7 +119,7 @@ pub(crate) fn alter(
     configs: &[AlterableConfig],
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
-    let source = source_of(call.state, name)?;
+    let source = changed_source(call.state, name)?;
     check_in_sync(source, configs)?;
     let catalog = &call.state.catalog;
     catalog.configure_defaults(&call.state.storage, source, validate_only, |values, defaults| {
@@ -137,7 +137,7 @@ pub(crate) fn replace<'a>(
     configs: impl Iterator<Item = (&'a str, Option<&'a str>)>,
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
-    let source = source_of(call.state, name)?;
+    let source = changed_source(call.state, name)?;
     let catalog = &call.state.catalog;
     catalog.configure_defaults(&call.state.storage, source, validate_only, |values, _| {
         values.clear();
@@ -276,6 +276,16 @@ fn source_of(state: &State, name: &str) -> Result<DefaultSource, Refusal> {
         return Ok(DefaultSource::Cluster);
     }
     check_own(state, name).map(|()| DefaultSource::Broker)
+}
+
+/// Whom a change of the broker of a name is for: in a cluster all brokers have the same defaults.
+fn changed_source(state: &State, name: &str) -> Result<DefaultSource, Refusal> {
+    if state.nodes.is_shared() && !name.is_empty() {
+        let message = "the brokers of a cluster have their defaults together: those of the broker \
+                       of the empty name";
+        return Err(invalid_request(message.to_owned()));
+    }
+    source_of(state, name)
 }
 
 fn check_own(state: &State, name: &str) -> Result<(), Refusal> {

@@ -4,12 +4,12 @@
 use std::collections::{HashMap, HashSet};
 
 use moldau_coordinator::{GroupKey, GroupOverrides};
-use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
 };
 use moldau_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use moldau_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
+use moldau_protocol::{ErrorCode, Message, Reader};
 
 use crate::api::broker_configs::{self, Operation};
 use crate::api::describe_configs::{
@@ -64,6 +64,15 @@ pub(crate) fn handle(
     once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
         Ok(()) => response,
         Err(refusal) => not_durable(response, &refusal),
+    })
+}
+
+/// Whether the request is of this broker alone: the levels of its loggers.
+pub(crate) fn is_own(call: &Call<'_>, body: &[u8]) -> bool {
+    let request = IncrementalAlterConfigsRequest::decode(&mut Reader::new(body), call.version);
+    request.is_ok_and(|request| {
+        let mut resources = request.resources.iter();
+        resources.all(|resource| resource.resource_type == RESOURCE_BROKER_LOGGER)
     })
 }
 

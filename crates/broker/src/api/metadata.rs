@@ -1,9 +1,9 @@
 //! Metadata, versions 0-13 (KIP-204 auto-creation, KIP-516 topic ids, KIP-1102 rebootstrap).
 //!
 //! A broker on its journal leads and holds every partition. The brokers of a cluster share them:
-//! each serves all, and leads some. The controller alone creates topics. An answer is made in
-//! turns, between which other connections are served, and the partitions of a broker that leads all
-//! are the same bytes for all who ask.
+//! each serves all, and leads some. A request that creates a topic is left to the controller. An
+//! answer is made in turns, between which other connections are served, and the partitions of a
+//! broker that leads all are the same bytes for all who ask.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -80,6 +80,28 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     };
     // One at a time, since an answer may be long.
     Reply::Later(Box::pin(answered), body.len().max(KEPT_REQUEST_BYTES_MAX))
+}
+
+/// Whether the request, as far as is known here, creates a topic.
+pub(crate) fn creates(call: &Call<'_>, body: &[u8]) -> bool {
+    let catalog = &call.state.catalog;
+    let may_create = |name: &str| {
+        call.rights.show(Topic, Operation::Describe, name)
+            && (call.rights.show(Cluster, Operation::Create, CLUSTER_NAME)
+                || call.rights.show(Topic, Operation::Create, name))
+    };
+    let is_created = |topic: &MetadataRequestTopic| {
+        topic.topic_id.is_zero()
+            && topic.name.as_deref().is_some_and(|name| {
+                catalog.by_name(name).is_none()
+                    && topic_names::check_name(name).is_ok()
+                    && may_create(name)
+            })
+    };
+    call.state.config.auto_create_topics
+        && MetadataRequest::decode(&mut Reader::new(body), call.version).is_ok_and(|request| {
+            request.allow_auto_topic_creation && request.topics.iter().flatten().any(is_created)
+        })
 }
 
 /// Whether all topics are asked for. Version 0 had no null: an empty list asks for all topics
@@ -163,7 +185,7 @@ fn find_or_create(
             *created = Some(lsn);
             Found::Topic(topic)
         }
-        // Clients ask again, and another broker the next time.
+        // Another broker is the controller, and could not be asked: clients ask again.
         Err(refusal) if refusal.code == ErrorCode::NotController => {
             unknown(name, ErrorCode::UnknownTopicOrPartition)
         }

@@ -255,7 +255,7 @@ fn thousands_of_filters_need_resource_names() {
     assert_eq!(world.acls().resources, []);
 }
 
-fn upsertion(name: &str, mechanism: i8, iterations: i32) -> ScramCredentialUpsertion {
+pub(super) fn upsertion(name: &str, mechanism: i8, iterations: i32) -> ScramCredentialUpsertion {
     ScramCredentialUpsertion {
         name: name.to_owned(),
         mechanism,

@@ -36,7 +36,11 @@ fn entry(entity: &[Part<'_>], key: &str, value: Option<f64>) -> EntryData {
     EntryData { entity: parts.collect(), ops: vec![op], ..EntryData::default() }
 }
 
-fn altering(entity: &[Part<'_>], key: &str, value: Option<f64>) -> AlterClientQuotasRequest {
+pub(super) fn altering(
+    entity: &[Part<'_>],
+    key: &str,
+    value: Option<f64>,
+) -> AlterClientQuotasRequest {
     let entries = vec![entry(entity, key, value)];
     AlterClientQuotasRequest { entries, ..AlterClientQuotasRequest::default() }
 }

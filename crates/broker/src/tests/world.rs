@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use moldau_net::{Reply, Response};
+use moldau_net::{Principal, Reply, Response};
 use moldau_protocol::{ApiKey, ErrorCode, Message, Reader, Request, Uuid, frame};
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor, Producer, iter_batches};
 use moldau_storage::{Admission, Disk, Drive, Durability, Options, RealDisk};
@@ -247,6 +247,7 @@ impl World {
         let access = Access::of(&self.state.security, subject);
         let site = CallSite {
             state: &self.state,
+            principal: &Principal::user(&self.user.borrow()),
             peer: PEER,
             local: SocketAddr::from(([127, 0, 0, 1], 9_092)),
             listener: &self.state.config.listeners[0],
@@ -257,6 +258,7 @@ impl World {
             admission: admitted(&self.state, frame.len()),
             connection: self.state.share_sessions.connect(),
             memory: &self.state.memory.account(),
+            is_forwarded: false,
         };
         // Timers of a handler belong to the runtime, as they do on a network thread.
         let _entered = self.runtime.enter();

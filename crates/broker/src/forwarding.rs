@@ -1,0 +1,198 @@
+//! The way of forwarded requests: a broker leaves them to the controller, which serves them as it
+//! serves its own clients, with the rights of the client that asked.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use moldau_cluster::{Fate, Requests, Wakes};
+use moldau_net::{Reply, Response};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use crate::authorizer::Subject;
+use crate::call::Served;
+use crate::clock::wall_clock_ms;
+use crate::dispatch::{self, CallSite};
+use crate::forwards::{Enveloped, Forward};
+use crate::quotas::QuotaClient;
+use crate::rights::Access;
+use crate::state::State;
+use crate::submissions::Submissions;
+
+/// How often a broker looks for requests and answers, whether it is told of them or not.
+const POLL: Duration = Duration::from_millis(500);
+
+/// The pause after answers that the database did not confirm.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// Requests that are left to the controller at a time.
+const ASKED_MAX: usize = 100;
+
+/// The port of a client that another broker serves is not known.
+const NO_PORT: u16 = 0;
+
+/// Forwards requests of this broker's clients, and serves those of others as the controller.
+pub(crate) struct Forwarding {
+    pub(crate) requests: Arc<dyn Requests>,
+    pub(crate) wakes: Arc<Wakes>,
+    pub(crate) submissions: Arc<Submissions>,
+    pub(crate) state: Arc<State>,
+}
+
+/// A request that waits for the answer of the controller.
+struct Asked {
+    id: Uuid,
+    answer: oneshot::Sender<(Bytes, i64)>,
+}
+
+impl Forwarding {
+    /// Takes part until the returned future is dropped.
+    pub(crate) async fn run(self) {
+        let asked = self.submissions.forwards.take().expect("one task takes what is forwarded");
+        tokio::join!(self.ask(asked), self.serve());
+    }
+
+    /// Leaves requests to the controller, and takes its answers.
+    async fn ask(&self, mut waiting: mpsc::Receiver<Forward>) {
+        let mut told = self.wakes.requests();
+        let mut pending: Vec<Asked> = Vec::new();
+        loop {
+            let mut forwards = Vec::new();
+            tokio::select! {
+                _ = waiting.recv_many(&mut forwards, ASKED_MAX) => {
+                    pending.extend(self.leave(forwards).await);
+                }
+                _ = timeout(POLL, told.changed()), if !pending.is_empty() => {}
+            }
+            told.borrow_and_update();
+            self.look(&mut pending).await;
+        }
+    }
+
+    async fn leave(&self, forwards: Vec<Forward>) -> Vec<Asked> {
+        let (mut asked, mut requests) = (Vec::new(), Vec::new());
+        for Forward { envelope, answer } in forwards {
+            let id = Uuid::new_v4();
+            requests.push((id, envelope));
+            asked.push(Asked { id, answer });
+        }
+        if let Err(error) = self.requests.ask(requests).await {
+            // It may have taken effect, so their clients have to ask again.
+            tracing::warn!(%error, "failed to leave requests to the controller");
+            return Vec::new();
+        }
+        self.wakes.announce_requests();
+        asked
+    }
+
+    async fn look(&self, pending: &mut Vec<Asked>) {
+        // Of some, the client is gone or waits no longer.
+        let done = pending.extract_if(.., |asked| asked.answer.is_closed());
+        let mut done: Vec<Uuid> = done.map(|asked| asked.id).collect();
+        let ids: Vec<Uuid> = pending.iter().map(|asked| asked.id).collect();
+        if !ids.is_empty() {
+            let fates = self.requests.look(ids).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "failed to look for answers of the controller");
+                Vec::new()
+            });
+            for (id, fate) in fates {
+                let Some(at) = pending.iter().position(|asked| asked.id == id) else { continue };
+                let asked = pending.swap_remove(at);
+                done.push(id);
+                if let Fate::Answered { answer, next_sequence } = fate {
+                    // Its client may have gone.
+                    drop(asked.answer.send((answer, next_sequence)));
+                }
+            }
+        }
+        if !done.is_empty()
+            && let Err(error) = self.requests.forget(done).await
+        {
+            tracing::debug!(%error, "failed to remove answered requests, which go later");
+        }
+    }
+
+    /// Serves the requests of other brokers for as long as this one is the controller.
+    async fn serve(&self) {
+        let mut told = self.wakes.requests();
+        loop {
+            told.borrow_and_update();
+            if let Some(epoch) = self.submissions.epoch() {
+                match self.requests.take(epoch).await {
+                    Ok(taken) if taken.is_empty() => {}
+                    Ok(taken) => {
+                        self.answer(epoch, taken).await;
+                        continue;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "failed to look for requests of other brokers");
+                    }
+                }
+            }
+            drop(timeout(POLL, told.changed()).await);
+        }
+    }
+
+    async fn answer(&self, epoch: i64, taken: Vec<(Uuid, Bytes)>) {
+        // All are decided before the first waits, so they become durable together.
+        let served = taken.into_iter().map(|(id, envelope)| (id, self.decide(&envelope)));
+        let served: Vec<(Uuid, Option<Served>)> = served.collect();
+        let mut answers = Vec::with_capacity(served.len());
+        for (id, served) in served {
+            answers.push((id, answered(served).await));
+        }
+        // Whoever owns the log no longer does not know what came of its decisions.
+        while self.submissions.epoch() == Some(epoch) {
+            match self.requests.answer(answers.clone()).await {
+                Ok(()) => return self.wakes.announce_requests(),
+                Err(error) => {
+                    tracing::warn!(%error, "failed to answer requests of other brokers");
+                    sleep(RETRY_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a request as that of a client of this broker; `None` if it is of another version.
+    fn decide(&self, envelope: &Bytes) -> Option<Served> {
+        let Enveloped { principal, address, frame } = Enveloped::of(envelope)?;
+        let state = &self.state;
+        let quotas = Arc::clone(&state.quotas);
+        let subject = Subject { principal: principal.to_string(), address };
+        let access = Access::of(&state.security, subject);
+        let site = CallSite {
+            state,
+            principal: &principal,
+            peer: SocketAddr::new(address, NO_PORT),
+            local: state.config.listeners.first()?.address,
+            listener: state.config.listeners.first()?,
+            client: &Rc::new(QuotaClient::new(quotas, principal.name())),
+            software: &RefCell::default(),
+            access: access.as_ref(),
+            now_ms: wall_clock_ms(),
+            admission: None,
+            memory: &state.memory.account(),
+            connection: state.share_sessions.connect(),
+            is_forwarded: true,
+        };
+        Some(dispatch::dispatch(site, &frame))
+    }
+}
+
+/// The bytes of an answer; none for one that closes its connection.
+async fn answered(served: Option<Served>) -> Bytes {
+    let response = match served {
+        Some(Reply::Ready(response)) => response,
+        Some(Reply::Later(answer, _) | Reply::Last(answer, _)) => answer.await,
+        Some(Reply::NoResponse | Reply::Close(_)) | None => Response::none(),
+    };
+    match response.rest.is_empty() {
+        true => response.head,
+        false => [vec![response.head], response.rest].concat().concat().into(),
+    }
+}
