@@ -194,6 +194,7 @@ impl Library {
         if let Some(kafka) = &other {
             command.arg(kafka.bootstrap()).arg(peers.mirror_maker_jars());
         }
+        command.env("CONFORMANCE_BROKERS", target.kind().brokers().to_string());
         if let Some(hosts) = target.hosts() {
             command = hosts.known_to(&command);
         }

@@ -18,10 +18,11 @@
 //! - [`kafka`]: Apache Kafka, of one node or more;
 //! - [`vault`]: a HashiCorp Vault;
 //! - [`moldau`]: the broker and the proxy;
+//! - [`cluster`]: three brokers on PostgreSQL and an S3 server;
 //! - [`kroxylicious`]: a Kroxylicious with record encryption;
 //! - [`virtual_cluster`]: what Kroxylicious and our proxy are told of such a cluster;
-//! - [`target`]: what is under test: Apache Kafka, the broker, or the proxy before either, by ports
-//!   or by host names;
+//! - [`target`]: what is under test: Apache Kafka, the broker, a cluster, or the proxy before one,
+//!   by ports or by host names;
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
 //! - [`connection`]: what the programs are told that read how to connect;
@@ -51,6 +52,7 @@ pub mod authorization;
 pub mod certificates;
 pub mod check;
 pub mod client;
+pub mod cluster;
 pub mod command_line;
 pub mod connection;
 pub mod crowd;

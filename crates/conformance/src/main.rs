@@ -12,7 +12,8 @@ use moldau_conformance::peers::Peers;
 use moldau_conformance::target::{Kind, Target};
 use moldau_conformance::tools::Family;
 
-/// Real Kafka clients in five languages, and Kafka's own tools, against the broker and the proxy.
+/// Real Kafka clients in five languages, and Kafka's own tools, against the broker, a cluster and
+/// the proxy.
 #[derive(Parser)]
 struct Arguments {
     /// What to test; may be given more than once.

@@ -61,10 +61,32 @@ impl Cell {
                     | Scenario::LargeTopic
             )
         };
+        if kind.is_cluster() && !self.is_for_clusters() {
+            return false;
+        }
         if let Self::Client(_, Scenario::Mirror) = self {
             return matches!(kind, Kind::Kafka | Kind::Broker);
         }
         kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if has_tls(scenario))
+    }
+
+    /// Whether a cluster serves all that it asks for. Streams, Connect and MirrorMaker keep their
+    /// state in compacted topics.
+    fn is_for_clusters(self) -> bool {
+        match self {
+            Self::Client(_, scenario) => !matches!(
+                scenario,
+                Scenario::Compacted
+                    | Scenario::ShareGroups
+                    | Scenario::Streams
+                    | Scenario::StreamsExactlyOnce
+                    | Scenario::StreamsGroup
+                    | Scenario::Connect
+                    | Scenario::Mirror
+                    | Scenario::LargeTopic
+            ),
+            Self::Tools(family) => matches!(family, Family::ApiVersions | Family::Quotas),
+        }
     }
 
     fn run(self, peers: &Peers, target: &Target, directory: &Path) -> Result<Vec<Check>> {

@@ -18,14 +18,14 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// for 30 s whose client has gone while an answer was on its way.
 const METRIC_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Ports that a proxy may use for the brokers of its cluster; the clusters here have one.
+/// Ports that a proxy may use for the brokers of its cluster; their ids are less than this.
 const BROKER_PORTS: u16 = 4;
 
 /// A broker or a proxy; dropped, it is stopped.
 #[derive(Debug)]
 pub struct Moldau {
     process: Process,
-    name: &'static str,
+    name: String,
     bootstrap: String,
     admin: u16,
 }
@@ -43,7 +43,22 @@ impl Moldau {
         Self::start("broker", command, directory, port, port + 1)
     }
 
-    /// Starts a proxy that passes everything on to `upstream`.
+    /// Starts a broker of a cluster, whose file is given, under a name of its own.
+    pub fn cluster_broker(
+        binary: &Path,
+        file: &Path,
+        name: &str,
+        directory: &Path,
+    ) -> Result<Self> {
+        let port = free_ports(2)?;
+        let mut command = Command::new(binary);
+        command.args(["broker", "--cluster"]).arg(file);
+        command.args(["--listen", &loopback(port).to_string()]);
+        command.args(["--admin", &loopback(port + 1).to_string()]);
+        Self::start(name, command, directory, port, port + 1)
+    }
+
+    /// Starts a proxy that passes everything on to `upstream`, one address or several.
     pub fn proxy(binary: &Path, directory: &Path, upstream: &str) -> Result<Self> {
         let port = free_ports(2 + BROKER_PORTS)?;
         let config = proxy_config(port, upstream);
@@ -128,7 +143,7 @@ impl Moldau {
     }
 
     fn start(
-        name: &'static str,
+        name: &str,
         command: Command,
         directory: &Path,
         port: u16,
@@ -136,7 +151,7 @@ impl Moldau {
     ) -> Result<Self> {
         let mut process = Process::spawn(command, name, directory)?;
         process.await_ready(START_TIMEOUT, |_| is_ready(admin))?;
-        Ok(Self { process, name, bootstrap: loopback(port).to_string(), admin })
+        Ok(Self { process, name: name.to_owned(), bootstrap: loopback(port).to_string(), admin })
     }
 
     /// The address that clients connect to.
@@ -194,6 +209,7 @@ impl Moldau {
 }
 
 fn proxy_config(port: u16, upstream: &str) -> String {
+    let upstream = upstream.replace(',', "\", \"");
     format!(
         "admin: {}
 virtual_clusters:
@@ -259,5 +275,7 @@ mod tests {
         for port in ["admin: 127.0.0.1:1001", "bootstrap: 127.0.0.1:1000", "start: 1002"] {
             assert!(config.contains(port), "{config}");
         }
+        let config = proxy_config(1000, "127.0.0.1:9092,127.0.0.1:9093");
+        assert!(config.contains("[\"127.0.0.1:9092\", \"127.0.0.1:9093\"]"), "{config}");
     }
 }

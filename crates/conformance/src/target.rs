@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use crate::certificates::Certificates;
+use crate::cluster::{BROKERS, Cluster};
 use crate::kafka::Kafka;
 use crate::moldau::Moldau;
 use crate::peers::Peers;
@@ -28,6 +29,10 @@ pub enum Kind {
     KafkaProxy,
     /// The proxy before the broker, which tells brokers apart by the host names of TLS.
     Sni,
+    /// Three brokers of a cluster, directly.
+    Cluster,
+    /// The proxy before a cluster.
+    ClusterProxy,
 }
 
 impl Kind {
@@ -39,12 +44,24 @@ impl Kind {
             Self::Proxy => "proxy",
             Self::KafkaProxy => "kafka-proxy",
             Self::Sni => "sni",
+            Self::Cluster => "cluster",
+            Self::ClusterProxy => "cluster-proxy",
         }
     }
 
     /// Whether the answers come from our broker, so that its list of APIs is to be exact.
     pub fn is_ours(self) -> bool {
-        matches!(self, Self::Broker | Self::Proxy | Self::Sni)
+        matches!(self, Self::Broker | Self::Proxy | Self::Sni) || self.is_cluster()
+    }
+
+    /// How many brokers clients find.
+    pub fn brokers(self) -> usize {
+        if self.is_cluster() { BROKERS.len() } else { 1 }
+    }
+
+    /// Whether the answers come from brokers without disks of their own.
+    pub fn is_cluster(self) -> bool {
+        matches!(self, Self::Cluster | Self::ClusterProxy)
     }
 }
 
@@ -94,6 +111,7 @@ const NODE_ID_MAX: u16 = 3;
 enum Upstream {
     Kafka(Kafka),
     Broker(Moldau),
+    Cluster(Cluster),
     /// Started by somebody else, at the address given.
     External,
 }
@@ -112,13 +130,20 @@ impl Target {
                 let address = broker.bootstrap().to_owned();
                 (Upstream::Broker(broker), address)
             }
+            Kind::Cluster | Kind::ClusterProxy => {
+                let cluster = Cluster::start(binary, directory)?;
+                let addresses = cluster.bootstrap();
+                (Upstream::Cluster(cluster), addresses)
+            }
         };
         if kind == Kind::Sni {
             return Self::by_host(upstream, &address, binary, directory);
         }
         let proxy = match kind {
-            Kind::Proxy | Kind::KafkaProxy => Some(Moldau::proxy(binary, directory, &address)?),
-            Kind::Kafka | Kind::Broker | Kind::Sni => None,
+            Kind::Proxy | Kind::KafkaProxy | Kind::ClusterProxy => {
+                Some(Moldau::proxy(binary, directory, &address)?)
+            }
+            Kind::Kafka | Kind::Broker | Kind::Sni | Kind::Cluster => None,
         };
         let bootstrap = proxy.as_ref().map_or(address, |proxy| proxy.bootstrap().to_owned());
         Ok(Self { kind, proxy, upstream, bootstrap, hosts: None })
@@ -168,7 +193,7 @@ impl Target {
         self.kind
     }
 
-    /// The address that clients connect to.
+    /// The address that clients connect to, or those of all brokers.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
     }
@@ -180,10 +205,12 @@ impl Target {
 
     /// Ends all processes with SIGTERM; an error where one of ours does not exit with 0.
     pub fn stop(self) -> Result<()> {
-        for ours in [self.proxy, self.upstream.into_ours()].into_iter().flatten() {
-            ours.stop()?;
+        self.proxy.map_or(Ok(()), Moldau::stop)?;
+        match self.upstream {
+            Upstream::Broker(broker) => broker.stop(),
+            Upstream::Cluster(cluster) => cluster.stop(),
+            Upstream::Kafka(_) | Upstream::External => Ok(()),
         }
-        Ok(())
     }
 
     /// The last lines that the servers wrote, for a report of failures.
@@ -191,18 +218,10 @@ impl Target {
         let upstream = match &self.upstream {
             Upstream::Kafka(kafka) => kafka.tail(),
             Upstream::Broker(broker) => broker.tail(),
+            Upstream::Cluster(cluster) => cluster.tail(),
             Upstream::External => String::new(),
         };
         let proxy = self.proxy.as_ref().map_or(String::new(), |proxy| proxy.tail());
         format!("{upstream}\n{proxy}").trim().to_owned()
-    }
-}
-
-impl Upstream {
-    fn into_ours(self) -> Option<Moldau> {
-        match self {
-            Self::Broker(broker) => Some(broker),
-            Self::Kafka(_) | Self::External => None,
-        }
     }
 }

@@ -112,7 +112,7 @@ impl<'a> Tools<'a> {
         let shown = self.tool(API_VERSIONS, &[])?;
         self.check("the tool ends well", shown.success(), &shown.explanation());
         let advertised = api_versions::advertised(&shown.stdout);
-        self.checks.extend(api_versions::compare(&advertised, self.kind.is_ours()));
+        self.checks.extend(api_versions::compare(&advertised, self.kind));
         Ok(())
     }
 
