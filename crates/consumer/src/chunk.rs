@@ -195,6 +195,7 @@ impl Chunk {
     ///
     /// # Panics
     /// There is no such record.
+    #[inline]
     pub(crate) fn place(&self, index: usize) -> &Place {
         self.places.get(index).expect("an index is made for a record of the chunk")
     }
@@ -219,6 +220,7 @@ impl Chunk {
         Self { topic, partition: self.partition, kind, payloads, places, spare }
     }
 
+    #[inline]
     pub(crate) fn part(&self, batch: u32, span: Span) -> Option<&[u8]> {
         let payload = self.payloads.get(usize::try_from(batch).ok()?)?;
         let start = usize::try_from(span.start).ok()?;
@@ -227,10 +229,12 @@ impl Chunk {
 }
 
 impl Records for Chunk {
+    #[inline]
     fn len(&self) -> usize {
         self.places.len()
     }
 
+    #[inline]
     fn offset(&self, index: usize) -> i64 {
         self.place(index).offset
     }

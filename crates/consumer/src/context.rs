@@ -70,18 +70,21 @@ impl StateType {
 }
 
 impl<'a> Context<'a> {
+    #[inline]
     pub(crate) fn new(attempt: Attempt, services: &'a Services) -> Self {
         Self { attempt, attempts_before: 0, services, returned: None, source: 0 }
     }
 
     /// The same, for a record of partition `source`. What comes of it waits in `returned` for a
     /// transaction, if there are any.
+    #[inline]
     pub(crate) fn returning(mut self, source: i32, returned: Option<&'a Buffer>) -> Self {
         (self.source, self.returned) = (source, returned);
         self
     }
 
     /// The same after `attempts` in other topics.
+    #[inline]
     pub(crate) fn after(mut self, attempts: u32) -> Self {
         self.attempts_before = attempts;
         self

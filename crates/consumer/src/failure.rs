@@ -18,6 +18,12 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// again, with growing pauses.
 #[derive(Debug)]
 pub struct Failure {
+    /// Boxed, for futures that return it are as large as it, and hardly any of them does.
+    details: Box<Details>,
+}
+
+#[derive(Debug)]
+struct Details {
     cause: Cause,
     /// Offsets of the records that it is about; `None` for all that the handler was given.
     concerned: Option<Vec<i64>>,
@@ -61,14 +67,14 @@ impl Failure {
     /// The next attempt, if there is one, comes after `pause` instead of the usual one.
     #[must_use]
     pub fn retry_after(mut self, pause: Duration) -> Self {
-        self.pause = Some(pause);
+        self.details.pause = Some(pause);
         self
     }
 
     /// How long the handler asks to wait before the next attempt.
     #[must_use]
     pub fn pause(&self) -> Option<Duration> {
-        self.pause
+        self.details.pause
     }
 
     /// The failure that a handler's error says.
@@ -87,26 +93,26 @@ impl Failure {
     /// letters.
     #[must_use]
     pub fn only_concerning(mut self, offsets: Vec<i64>) -> Self {
-        self.concerned = Some(offsets);
+        self.details.concerned = Some(offsets);
         self
     }
 
     /// The same, about no other records than those at `offsets`, unless it says so already.
     pub(crate) fn concerning(mut self, offsets: impl Iterator<Item = i64>) -> Self {
-        self.concerned.get_or_insert_with(|| offsets.collect());
+        self.details.concerned.get_or_insert_with(|| offsets.collect());
         self
     }
 
     /// The same, about the records at `offsets`, which are some of those that it was about.
     pub(crate) fn only(mut self, offsets: Vec<i64>) -> Self {
-        self.concerned = Some(offsets);
+        self.details.concerned = Some(offsets);
         self
     }
 
     /// The same, about the records at `offsets` too.
     #[cfg(feature = "encryption")]
     pub(crate) fn and_concerning(mut self, offsets: &[i64]) -> Self {
-        if let Some(concerned) = &mut self.concerned {
+        if let Some(concerned) = &mut self.details.concerned {
             concerned.extend_from_slice(offsets);
         }
         self
@@ -115,42 +121,44 @@ impl Failure {
     /// Whether it is about the record at `offset`, of those that the handler was given.
     #[must_use]
     pub fn concerns(&self, offset: i64) -> bool {
-        self.concerned.as_ref().is_none_or(|offsets| offsets.contains(&offset))
+        self.details.concerned.as_ref().is_none_or(|offsets| offsets.contains(&offset))
     }
 
     /// The same after the last attempt that a layer makes.
     pub(crate) fn given_up(mut self) -> Self {
-        self.is_given_up = true;
+        self.details.is_given_up = true;
         self
     }
 
     /// Whether a layer has made all attempts that it is to make.
     #[must_use]
     pub fn is_given_up(&self) -> bool {
-        self.is_given_up
+        self.details.is_given_up
     }
 
     /// What happened.
     #[must_use]
     pub fn cause(&self) -> &Cause {
-        &self.cause
+        &self.details.cause
     }
 
     /// Whether it is a postponement, which layers pass on.
     #[must_use]
     pub fn is_postponed(&self) -> bool {
-        matches!(self.cause, Cause::Postponed(_))
+        matches!(self.details.cause, Cause::Postponed(_))
     }
 
     /// Whether a further attempt may help.
     #[must_use]
     pub fn is_retriable(&self) -> bool {
-        matches!(self.cause, Cause::Failed(_) | Cause::TimedOut(_) | Cause::Panicked(_))
+        matches!(self.details.cause, Cause::Failed(_) | Cause::TimedOut(_) | Cause::Panicked(_))
     }
 
     /// The words of a topic that refuses for good what was sent to it, if that is the cause.
     pub(crate) fn refusal(&self) -> Option<String> {
-        let (Cause::Failed(error) | Cause::Permanent(error)) = &self.cause else { return None };
+        let (Cause::Failed(error) | Cause::Permanent(error)) = &self.details.cause else {
+            return None;
+        };
         let refused = error.downcast_ref::<moldau_client::Error>();
         refused.filter(|error| error.is_refused()).map(ToString::to_string)
     }
@@ -158,7 +166,7 @@ impl Failure {
     /// A word for it, for metrics and headers.
     #[must_use]
     pub fn kind(&self) -> &'static str {
-        match self.cause {
+        match self.details.cause {
             Cause::Failed(_) => "failed",
             Cause::Permanent(_) => "permanent",
             Cause::Undecodable(_) => "undecodable",
@@ -171,13 +179,14 @@ impl Failure {
 
 impl From<Cause> for Failure {
     fn from(cause: Cause) -> Self {
-        Self { cause, concerned: None, pause: None, is_given_up: false }
+        let (concerned, pause, is_given_up) = (None, None, false);
+        Self { details: Box::new(Details { cause, concerned, pause, is_given_up }) }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
+        match &self.details.cause {
             Cause::Failed(error) | Cause::Permanent(error) => error.fmt(f),
             Cause::Undecodable(error) => write!(f, "cannot be decoded: {error}"),
             Cause::TimedOut(after) => write!(f, "took longer than {after:?}"),

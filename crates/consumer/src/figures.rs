@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Context;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -81,6 +82,35 @@ pub(crate) struct Sampled {
     pub(crate) records: u64,
 }
 
+/// A call that is measured.
+pub(crate) struct Measuring {
+    start: Instant,
+    /// CPU time of its polls that have ended.
+    cpu: Duration,
+    /// CPU time of the thread when the poll began that has not.
+    polled_at: Option<Duration>,
+}
+
+impl Measuring {
+    fn begin() -> Self {
+        Self { start: Instant::now(), cpu: Duration::ZERO, polled_at: None }
+    }
+
+    /// Polls the call. If that panics, its time counts too.
+    pub(crate) fn poll<T>(&mut self, poll: impl FnOnce() -> T) -> T {
+        self.polled_at = Some(thread_cpu());
+        let polled = poll();
+        self.pause();
+        polled
+    }
+
+    fn pause(&mut self) {
+        if let Some(before) = self.polled_at.take() {
+            self.cpu += thread_cpu().saturating_sub(before);
+        }
+    }
+}
+
 impl RouteFigures {
     pub(crate) fn new() -> Self {
         let micros = Histogram::new(HISTOGRAM_DIGITS).expect("the number of digits is valid");
@@ -110,18 +140,23 @@ impl RouteFigures {
         records: usize,
         mut call: Pin<&mut impl Future<Output = T>>,
     ) -> T {
-        if !is_sample && !self.is_slow.load(Ordering::Relaxed) {
-            return call.await;
-        }
-        let mut cpu = Duration::ZERO;
-        let start = Instant::now();
-        let output = std::future::poll_fn(|context| {
-            let before = thread_cpu();
-            let polled = call.as_mut().poll(context);
-            cpu += thread_cpu().saturating_sub(before);
-            polled
-        })
-        .await;
+        let Some(mut measuring) = self.begin(is_sample) else { return call.await };
+        let poll = |context: &mut Context<'_>| measuring.poll(|| call.as_mut().poll(context));
+        let output = std::future::poll_fn(poll).await;
+        self.end(measuring, records);
+        output
+    }
+
+    /// Begins to measure a call, if it is one of the sample or the last one was slow.
+    #[inline]
+    pub(crate) fn begin(&self, is_sample: bool) -> Option<Measuring> {
+        (is_sample || self.is_slow.load(Ordering::Relaxed)).then(Measuring::begin)
+    }
+
+    /// Takes the time of a call that was given so many records.
+    pub(crate) fn end(&self, mut measuring: Measuring, records: usize) {
+        measuring.pause();
+        let Measuring { start, cpu, .. } = measuring;
         let time = start.elapsed();
         self.is_slow.store(time >= SLOW, Ordering::Relaxed);
         let mut sampled = self.lock_sampled();
@@ -131,7 +166,6 @@ impl RouteFigures {
         sampled.total += time;
         sampled.cpu += cpu;
         sampled.records += u64::try_from(records).unwrap_or(0);
-        output
     }
 
     /// The counters of a share group, which the route has from now on.
@@ -257,11 +291,15 @@ impl Board {
     }
 
     /// Records of a partition are blocked no longer.
+    #[inline]
     pub(crate) fn unblock(&self, topic: &str, partition: i32, offsets: RangeInclusive<i64>) {
         // There is nothing to look up for each record that is handled.
-        if !self.has_blocked.load(Ordering::Relaxed) {
-            return;
+        if self.has_blocked.load(Ordering::Relaxed) {
+            self.unblock_one(topic, partition, &offsets);
         }
+    }
+
+    fn unblock_one(&self, topic: &str, partition: i32, offsets: &RangeInclusive<i64>) {
         let partition = TopicPartition::of(topic, partition);
         let mut blocked = lock(&self.blocked);
         if blocked.get(&partition).is_some_and(|(offset, _)| offsets.contains(offset)) {

@@ -249,8 +249,12 @@ where
     F: HandlerFn<W, Args>,
     Args: 'static,
 {
-    async fn call(&self, work: W, context: Context<'_>) -> Result<(), Failure> {
-        invoke_caught(&self.function, work, context).await
+    fn call(
+        &self,
+        work: W,
+        context: Context<'_>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        invoke_caught(&self.function, work, context)
     }
 
     fn states(&self) -> Vec<StateType> {

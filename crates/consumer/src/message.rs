@@ -27,6 +27,7 @@ pub struct MessageRef<'a> {
 }
 
 impl Message {
+    #[inline]
     pub(crate) fn new(chunk: Arc<Chunk>, index: usize) -> Self {
         Self { chunk, index }
     }
@@ -44,108 +45,131 @@ impl Message {
         }
     }
 
+    #[inline]
     pub(crate) fn view(&self) -> MessageRef<'_> {
         MessageRef { chunk: &self.chunk, index: self.index }
     }
 
     /// Name of its topic.
     #[must_use]
+    #[inline]
     pub fn topic(&self) -> &str {
         &self.chunk.topic
     }
 
     /// Its partition.
     #[must_use]
+    #[inline]
     pub fn partition(&self) -> i32 {
         self.chunk.partition
     }
 
     /// Its offset.
     #[must_use]
+    #[inline]
     pub fn offset(&self) -> i64 {
         self.view().offset()
     }
 
     /// Timestamp in ms since 1970, -1 for none.
     #[must_use]
+    #[inline]
     pub fn timestamp(&self) -> i64 {
         self.view().timestamp()
     }
 
     /// The key; `None` is null.
     #[must_use]
+    #[inline]
     pub fn key(&self) -> Option<&[u8]> {
         self.view().key()
     }
 
     /// The value; `None` is null, a tombstone in a compacted topic.
     #[must_use]
+    #[inline]
     pub fn value(&self) -> Option<&[u8]> {
         self.view().value()
     }
 
     /// The headers in their order.
+    #[inline]
     pub fn headers(&self) -> impl Iterator<Item = HeaderView<'_>> {
         self.view().headers()
     }
 
     /// The value of the first header with this key.
     #[must_use]
+    #[inline]
     pub fn header(&self, key: &str) -> Option<&[u8]> {
         self.view().header(key)
     }
 }
 
 impl<'a> From<&'a Message> for MessageRef<'a> {
+    #[inline]
     fn from(message: &'a Message) -> Self {
         message.view()
     }
 }
 
 impl<'a> MessageRef<'a> {
+    #[inline]
+    pub(crate) fn new(chunk: &'a Arc<Chunk>, index: usize) -> Self {
+        Self { chunk, index }
+    }
+
     /// The record, for as long as it is needed. Nothing is copied.
     #[must_use]
+    #[inline]
     pub fn to_message(self) -> Message {
         Message { chunk: Arc::clone(self.chunk), index: self.index }
     }
 
     /// Name of its topic.
     #[must_use]
+    #[inline]
     pub fn topic(self) -> &'a str {
         &self.chunk.topic
     }
 
     /// Its partition.
     #[must_use]
+    #[inline]
     pub fn partition(self) -> i32 {
         self.chunk.partition
     }
 
     /// Its offset.
     #[must_use]
+    #[inline]
     pub fn offset(self) -> i64 {
         self.place().offset
     }
 
     /// Timestamp in ms since 1970, -1 for none.
     #[must_use]
+    #[inline]
     pub fn timestamp(self) -> i64 {
         self.place().timestamp
     }
 
     /// The key; `None` is null.
     #[must_use]
+    #[inline]
     pub fn key(self) -> Option<&'a [u8]> {
         self.chunk.part(self.place().batch, self.place().key?)
     }
 
     /// The value; `None` is null, a tombstone in a compacted topic.
     #[must_use]
+    #[inline]
     pub fn value(self) -> Option<&'a [u8]> {
         self.chunk.part(self.place().batch, self.place().value?)
     }
 
     /// The headers in their order.
+    #[inline]
     pub fn headers(self) -> impl Iterator<Item = HeaderView<'a>> {
         let place = self.place();
         let mut rest = self.chunk.part(place.batch, place.headers).unwrap_or_default();
@@ -154,6 +178,7 @@ impl<'a> MessageRef<'a> {
 
     /// The value of the first header with this key.
     #[must_use]
+    #[inline]
     pub fn header(self, key: &str) -> Option<&'a [u8]> {
         self.headers().find(|header| header.key == key.as_bytes())?.value
     }
@@ -192,6 +217,7 @@ impl<'a> MessageRef<'a> {
         Ok(record)
     }
 
+    #[inline]
     fn place(self) -> &'a Place {
         self.chunk.place(self.index)
     }
@@ -218,11 +244,13 @@ pub struct Batch {
 }
 
 impl Batch {
+    #[inline]
     pub(crate) fn of(slice: Slice<Chunk>) -> Self {
         Self { slice, kept: None }
     }
 
     /// The records in order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = MessageRef<'_>> {
         let all = self.kept.is_none().then(|| self.slice.records());
         let all = all.into_iter().flatten().map(|(chunk, index)| MessageRef { chunk, index });
@@ -231,12 +259,14 @@ impl Batch {
 
     /// Number of records.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.kept.as_ref().map_or(self.slice.len(), |kept| kept.len())
     }
 
     /// Whether it holds no record.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

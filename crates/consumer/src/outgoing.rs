@@ -1,6 +1,6 @@
 //! Records that handlers return, to be sent to other topics.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use moldau_client::{Cluster, Error, Record, Result, partition_for_key};
@@ -198,17 +198,29 @@ impl Outputs for Vec<Outgoing> {
 /// Records that a transaction is to send once the record that is being handled is done.
 #[derive(Debug)]
 pub(crate) struct Buffer {
+    /// Guards the records; handling is sequential, but its future may move between threads.
+    returned: Mutex<Returned>,
+}
+
+#[derive(Debug)]
+struct Returned {
     source: Source,
     /// Offset of the last record that is being handled.
     last: i64,
-    /// Guards the records; handling is sequential, but its future may move between threads.
-    records: Mutex<Vec<Outgoing>>,
+    records: Vec<Outgoing>,
 }
 
 impl Buffer {
     /// For what comes of the records from `source` to offset `last`.
     pub(crate) fn new(source: Source, last: i64) -> Self {
-        Self { source, last, records: Mutex::default() }
+        Self { returned: Mutex::new(Returned { source, last, records: Vec::new() }) }
+    }
+
+    /// The same for the record at `offset` of that partition alone; what it holds is dropped.
+    pub(crate) fn go_on_at(&self, offset: i64) {
+        let mut returned = self.lock();
+        (returned.source.offset, returned.last) = (offset, offset);
+        returned.records.clear();
     }
 
     /// Adds records, all or none.
@@ -216,18 +228,23 @@ impl Buffer {
     /// # Errors
     /// The last transaction with one of them was aborted, for its topic refused it.
     pub(crate) fn add(&self, mut records: Vec<Outgoing>, refusals: &Refusals) -> Result<()> {
+        let mut returned = self.lock();
         for record in &mut records {
-            if let Some(refused) = refusals.find(&self.source, self.last, &record.topic) {
+            if let Some(refused) = refusals.find(&returned.source, returned.last, &record.topic) {
                 return Err(refused);
             }
-            record.source = Some(self.source.clone());
+            record.source = Some(returned.source.clone());
         }
-        self.records.lock().unwrap_or_else(PoisonError::into_inner).extend(records);
+        returned.records.extend(records);
         Ok(())
     }
 
     pub(crate) fn take(&self) -> Vec<Outgoing> {
-        std::mem::take(&mut self.records.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.lock().records)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Returned> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

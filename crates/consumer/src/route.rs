@@ -1,6 +1,8 @@
 //! Routes: a handler, its layers, and how the records of a topic are scheduled for it.
 
-use std::future::Future;
+mod course;
+
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -22,13 +24,12 @@ use crate::message::{Batch, Message, MessageRef};
 use crate::outgoing::Buffer;
 use crate::periodic::{Periodic, Tick};
 use crate::refusals::Source;
-use crate::scheduler::{
-    Attempt, Order, Plan, Pool, PostponedBy, Records as _, Rest, Slice, Slicing,
-};
+use crate::scheduler::{Attempt, Order, Plan, Pool, PostponedBy, Rest, Slice, Slicing};
 use crate::single::{self, Single};
 use crate::status::RouteName;
 use crate::topics::TopicDeclaration;
 use crate::transaction::Lane;
+use course::Surroundings;
 
 /// How the records of a topic are handled.
 pub struct Route<W, H> {
@@ -201,11 +202,11 @@ impl AnyRoute {
         common: &Common,
         own: Own,
         mut topics: Vec<String>,
-        runner: impl Fn(AttemptsBefore, Arc<RouteFigures>) -> Arc<dyn Run>,
+        runner: impl Fn(Option<AttemptsBefore>, Arc<RouteFigures>) -> Arc<dyn Run>,
     ) -> Self {
         topics.sort_unstable();
         topics.dedup();
-        let route = |own: Own, retries, attempts_before: AttemptsBefore| {
+        let route = |own: Own, retries, attempts_before: Option<AttemptsBefore>| {
             let figures = Arc::new(RouteFigures::new());
             Self {
                 plan: common.plan,
@@ -220,10 +221,11 @@ impl AnyRoute {
                 retries,
             }
         };
-        let retry =
-            |topic: String| (topic.into(), route(Own::default(), Vec::new(), attempts_before));
+        let retry = |topic: String| {
+            (topic.into(), route(Own::default(), Vec::new(), Some(attempts_before)))
+        };
         let retries = topics.into_iter().map(retry).collect();
-        route(own, retries, |_| 0)
+        route(own, retries, None)
     }
 
     /// What the figures of the route of a topic are called.
@@ -304,7 +306,7 @@ type AttemptsBefore = fn(MessageRef<'_>) -> u32;
 
 struct ByRecord<H> {
     handler: Arc<H>,
-    attempts_before: AttemptsBefore,
+    attempts_before: Option<AttemptsBefore>,
     figures: Arc<RouteFigures>,
 }
 
@@ -321,28 +323,19 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
         running.set(async move {
             let context = Context::new(slice.attempt(), &services);
             let run = async {
-                let sample = figures.sample(slice.len());
-                for (number, (position, (chunk, index))) in (0..).zip(slice.records().enumerate()) {
-                    if slice.is_stopped() {
-                        break;
-                    }
-                    let offset = chunk.offset(index);
-                    let (topic, partition) = (&chunk.topic, chunk.partition);
-                    let source = || Source { topic: Arc::clone(topic), partition, offset };
-                    let returned = lane.as_ref().map(|_| Buffer::new(source(), offset));
-                    let context = context.returning(chunk.partition, returned.as_ref());
-                    let message = Message::new(Arc::clone(chunk), index);
-                    let context = context.after(attempts_before(message.view()));
-                    let call = pin!(async { handler.call(message, context).await });
-                    let call = pin!(caught(call));
-                    if let Err(failure) = figures.measure(number == sample, 1, call).await {
-                        let message = Message::new(Arc::clone(chunk), index);
-                        return rest_after(&failure, 1, Some(message.view()), offset, context);
-                    }
-                    services.board.unblock(&chunk.topic, chunk.partition, offset..=offset);
-                    settle(&slice, position + 1, lane.as_ref().zip(returned.as_ref()));
-                }
-                Rest::Untried
+                let source = slice.records().next().map_or(0, |(chunk, _)| chunk.partition);
+                let buffer = lane.as_ref().and_then(|_| course::buffer(&slice));
+                let mut course = course::course(Surroundings {
+                    slice: &slice,
+                    services: &services,
+                    figures: &figures,
+                    attempts_before,
+                    context: context.returning(source, buffer.as_ref()),
+                    returned: lane.as_ref().zip(buffer.as_ref()),
+                });
+                let mut call = pin!(None);
+                let start = |message, context| handler.call(message, context);
+                poll_fn(|task| course.poll(task, call.as_mut(), start)).await
             };
             supervised(run, context).await
         });
@@ -363,7 +356,7 @@ impl<H: Handler<Message>> Run for ByRecord<H> {
 
 struct ByBatch<H> {
     handler: Arc<H>,
-    attempts_before: AttemptsBefore,
+    attempts_before: Option<AttemptsBefore>,
     figures: Arc<RouteFigures>,
 }
 
@@ -381,7 +374,8 @@ impl<H: Handler<Batch>> Run for ByBatch<H> {
             let context = Context::new(slice.attempt(), &services);
             let run = async {
                 let batch = Batch::of(slice.clone());
-                let context = context.after(batch.iter().next().map_or(0, attempts_before));
+                let attempts = attempts_before.zip(batch.iter().next());
+                let context = context.after(attempts.map_or(0, |(before, first)| before(first)));
                 let records = slice.len();
                 let ends = batch.iter().next().zip(batch.iter().last());
                 let returned = lane.as_ref().zip(ends).map(|(_, (first, last))| {

@@ -166,6 +166,35 @@ async fn a_panic_without_layers_is_counted_and_tried_again() {
     assert_eq!(broker.committed(GROUP, TOPIC).await, 0, "nothing is lost");
 }
 
+/// A handler that panics before it has a future.
+struct Eager;
+
+impl Handler<Message> for Eager {
+    fn call(
+        &self,
+        work: Message,
+        _: Context<'_>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        assert_ne!(work.value(), Some(b"bad".as_slice()), "at once");
+        std::future::ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_a_call_that_has_no_future_yet_fails_its_record_alone() {
+    let broker = broker(1, &[(None, "fine"), (None, "bad"), (None, "fine")]).await;
+    let app = broker.app(GROUP).topic(TOPIC, Route::new(Eager));
+    let control = app.control();
+    let test = async {
+        let is_tried_again = |it: &Status| it.routes[0].failed == [("panicked", 2)];
+        let status = ticking(&broker, status_when(&control, is_tried_again)).await;
+        let trouble = &status.failures[0];
+        assert!(trouble.offset == 1 && trouble.cause.contains("at once"), "{status:?}");
+    };
+    app.run(test).await.unwrap();
+    assert_eq!(broker.committed(GROUP, TOPIC).await, 1);
+}
+
 #[tokio::test]
 async fn a_handler_that_never_returns_times_out() {
     let broker = broker(1, &[(None, "stuck"), (None, "fine")]).await;
