@@ -70,13 +70,15 @@ pub struct Struck {
 
 /// What strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The broker is killed (SIGKILL) and started again.
+    /// A broker is killed (SIGKILL) and started again.
     Kill,
-    /// The broker stands still for up to [`STOP_MAX_MS`](Self::STOP_MAX_MS) (SIGSTOP).
+    /// A broker stands still for up to [`STOP_MAX_MS`](Self::STOP_MAX_MS) (SIGSTOP).
     Stop,
-    /// All connections end, and new ones are possible at once.
+    /// All connections of clients end, and new ones are possible at once. In a cluster, those with
+    /// one broker; half of the times it is cut off from clients for up to
+    /// [`STOP_MAX_MS`](Self::STOP_MAX_MS).
     Cut,
     /// A client ends in the middle of its work. Another takes its place.
     Client,
@@ -91,11 +93,20 @@ pub enum Fault {
     /// back again after up to [`STOP_MAX_MS`](Self::STOP_MAX_MS). Every second time the broker is
     /// killed and started again meanwhile.
     Clock,
+    /// The database ends at once (SIGQUIT), is started again and recovers.
+    Database,
+    /// A broker is cut off from the database for up to [`STOP_MAX_MS`](Self::STOP_MAX_MS).
+    DatabaseCut,
+    /// A broker is cut off from the store for as long.
+    StoreCut,
+    /// For as long, all brokers get status 503 from the store, or late answers, or none to requests
+    /// that the store carries out.
+    Store,
 }
 
 impl Fault {
     /// All, in the order of tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::Kill,
         Self::Stop,
         Self::Cut,
@@ -104,7 +115,22 @@ impl Fault {
         Self::Disk,
         Self::Slow,
         Self::Clock,
+        Self::Database,
+        Self::DatabaseCut,
+        Self::StoreCut,
+        Self::Store,
     ];
+
+    /// All that strike a broker with a disk of its own, if `is_on_services` is false, or else one
+    /// without.
+    #[must_use]
+    pub fn usual(is_on_services: bool) -> Vec<Self> {
+        let is_usual = |fault: &Self| match is_on_services {
+            true => !fault.is_of_disk(),
+            false => !fault.is_of_services(),
+        };
+        Self::ALL.into_iter().filter(is_usual).collect()
+    }
 
     /// Longest jump of the broker's clock.
     pub const JUMP_MAX: Duration = Duration::from_secs(3_600);
@@ -126,6 +152,10 @@ impl Fault {
             Self::Disk => "disk failed, then power lost",
             Self::Slow => "disk slow",
             Self::Clock => "clock jumped",
+            Self::Database => "database restarted",
+            Self::DatabaseCut => "broker cut off from the database",
+            Self::StoreCut => "broker cut off from the store",
+            Self::Store => "store failed",
         }
     }
 
@@ -133,6 +163,12 @@ impl Fault {
     #[must_use]
     pub fn is_of_disk(self) -> bool {
         matches!(self, Self::Power | Self::Disk | Self::Slow)
+    }
+
+    /// Whether it needs a database and a store on which brokers stand.
+    #[must_use]
+    pub fn is_of_services(self) -> bool {
+        matches!(self, Self::Database | Self::DatabaseCut | Self::StoreCut | Self::Store)
     }
 }
 

@@ -5,7 +5,10 @@ mod file;
 mod front_files;
 mod fronts;
 mod kafka;
+mod link;
 mod moldau;
+mod postgres;
+mod temporary;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -24,7 +27,8 @@ use moldau_measure::Error;
 
 pub use ending::kill_started;
 pub use file::{
-    Installations, ProcessFile, ReadyFile, Replacement, RunningSystem, Stop, StopSignal, SystemFile,
+    Installations, LinkEnd, LinkFile, ProcessFile, ReadyFile, Replacement, RunningSystem, Stop,
+    StopSignal, SystemFile,
 };
 pub use front_files::{ClientSecurity, FrontFiles};
 pub use fronts::{
@@ -33,6 +37,7 @@ pub use fronts::{
 pub use kafka::{
     KAFKA_HEAP_BYTES, KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node,
 };
+pub use link::{Disturbance, Link};
 pub use moldau::{Durability, moldau_broker, moldau_broker_configured};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
@@ -75,6 +80,8 @@ pub enum Ready {
     Tcp(SocketAddr),
     /// An HTTP GET is answered with status 200.
     Http(SocketAddr, String),
+    /// PostgreSQL takes sessions.
+    Postgres(SocketAddr),
 }
 
 /// A process without a readiness check.
@@ -90,6 +97,7 @@ impl Ready {
                 .is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != *address)),
             Self::Http(address, path) => http_get(*address, path)
                 .is_some_and(|answer| answer.split(' ').nth(1).is_some_and(|code| code == "200")),
+            Self::Postgres(address) => postgres::takes_sessions(*address, PROBE_TIMEOUT),
         }
     }
 }
@@ -130,7 +138,8 @@ impl Process {
     /// started, [`Error::Ended`] when it ends at once, [`Error::NotReady`] after a minute.
     pub fn start(spec: &ProcessSpec, log_directory: &Path) -> Result<Self, Error> {
         if spec.ready.is_met() {
-            let (Ready::Tcp(address) | Ready::Http(address, _)) = &spec.ready;
+            let (Ready::Tcp(address) | Ready::Http(address, _) | Ready::Postgres(address)) =
+                &spec.ready;
             let (role, program) = (&spec.role, spec.program.display());
             return Err(Error::Plan(format!(
                 "{role} {program}: something else is ready at {address} before it is started"
@@ -187,6 +196,16 @@ impl Process {
         self.kill_and_restart_after(|| ())
     }
 
+    /// Ends the process by a signal and starts it again as it was started, without waiting until
+    /// it is ready.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the operating system refuses.
+    pub fn end_and_restart(&mut self, signal: Signal) -> Result<(), Error> {
+        self.end(signal, STOP_TIMEOUT)?;
+        self.kill_and_restart()
+    }
+
     /// As [`Process::kill_and_restart`], with something that happens between both.
     ///
     /// # Errors
@@ -233,7 +252,7 @@ impl Process {
     pub fn admin_port(&self) -> Option<(u32, SocketAddr)> {
         match self.spec.ready {
             Ready::Http(address, _) => Some((self.pid(), address)),
-            Ready::Tcp(_) => None,
+            Ready::Tcp(_) | Ready::Postgres(_) => None,
         }
     }
 

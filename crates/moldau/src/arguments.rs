@@ -33,7 +33,8 @@ pub(crate) use run::{
     RunOptions,
 };
 pub(crate) use self_test::{
-    NullSinkOptions, ReaderChoice, ReaderOptions, RelayOptions, SelftestChoice, SelftestOptions,
+    DatabaseOptions, NullSinkOptions, ReaderChoice, ReaderOptions, RelayOptions, SelftestChoice,
+    SelftestOptions, StoreOptions,
 };
 pub(crate) use users::{ScramChoice, ScramOptions, UsersAction};
 pub(crate) use workers::{WorkerOptions, WorkersOptions};
@@ -302,6 +303,12 @@ pub(crate) enum LabQuestion {
     Relay(RelayOptions),
     /// Acknowledge and discard produced records, to measure a client.
     NullSink(NullSinkOptions),
+    /// Run PostgreSQL for brokers of a system under test.
+    #[command(hide = true)]
+    Database(DatabaseOptions),
+    /// Run an object store in memory for brokers of a system under test.
+    #[command(hide = true)]
+    Store(StoreOptions),
     /// Run a loop over one file, by which the lab measures the disk.
     #[command(hide = true)]
     BareDisk {

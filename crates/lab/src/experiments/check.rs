@@ -32,9 +32,9 @@ use crate::check::{CheckRecord, Fault, Source, Struck, Totals};
 use crate::checks::{Check, Weight};
 use crate::environment::Environment;
 use crate::result::{Arm, Experiment, RunResult, result_id};
-use crate::systems::{Installations, Process, SystemFile, bare_relay, free_addresses};
+use crate::systems::{Installations, LinkEnd, Process, SystemFile, bare_relay, free_addresses};
 use clients::{OPERATION_TIMEOUT, REQUEST_TIMEOUT, Role, World};
-use clock::BrokerClock;
+use clock::BrokerClocks;
 use moldau_load::generator::target;
 use moldau_measure::Error;
 use recorder::{RECORDS_MAX, Recorder};
@@ -213,7 +213,7 @@ struct Scene {
     relay: Option<Process>,
     /// It must outlast the system.
     disk: Option<LossyDisk>,
-    clock: Option<BrokerClock>,
+    clocks: Option<BrokerClocks>,
     faults: Vec<Fault>,
     notes: Vec<Check>,
     world: Arc<World>,
@@ -227,9 +227,13 @@ impl Scene {
         if plan.system.processes.is_empty() {
             leave_out(&mut faults, &mut notes);
         }
+        if !plan.system.is_on_services() {
+            let reason = "the system has no database and store";
+            without(&mut faults, &mut notes, Fault::is_of_services, reason);
+        }
         let disk = disk(plan, &mut faults, &mut notes)?;
         let mut system = plan.system.clone();
-        let clock = clock(plan, &mut system, &mut faults, &mut notes);
+        let clocks = clocks(plan, &mut system, &mut faults, &mut notes);
         let running = Running::start(&plan.conditions, &plan.installations, &plan.name, &system)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -258,11 +262,13 @@ impl Scene {
             clients_end: plan.faults.contains(&Fault::Client),
             is_over: AtomicBool::new(false),
         };
-        let relay = match faults.contains(&Fault::Cut) {
+        let has_links = running.system.links(LinkEnd::Clients, None).next().is_some();
+        let needs_relay = faults.contains(&Fault::Cut) && !has_links;
+        let relay = match needs_relay {
             true => relay(plan, &running, &runtime, &mut world)?,
             false => None,
         };
-        if relay.is_none() && faults.contains(&Fault::Cut) {
+        if relay.is_none() && needs_relay {
             notes.push(not_cut(&plan.name));
             faults.retain(|fault| *fault != Fault::Cut);
         }
@@ -271,14 +277,14 @@ impl Scene {
             return Err(Error::Plan(format!("no fault is possible: {}", reasons.join("; "))));
         }
         running.path.control.create_topic(&world.topic, plan.partitions)?;
-        Ok(Self { running, relay, disk, clock, faults, notes, world: Arc::new(world), runtime })
+        Ok(Self { running, relay, disk, clocks, faults, notes, world: Arc::new(world), runtime })
     }
 
     /// Clients and faults, until the time is up or the system does not come back, and all clients
     /// have ended.
     fn play(&mut self, plan: &Plan, tell: impl FnMut(Fault)) -> (Vec<Struck>, Result<(), Error>) {
         let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
-        let Self { running, relay, disk, clock, faults, notes, world, runtime } = self;
+        let Self { running, relay, disk, clocks, faults, notes, world, runtime } = self;
         let mut places = JoinSet::new();
         for place in 0..usize::from(plan.clients) {
             let occupied = clients::occupy(Arc::clone(world), place, random.fork());
@@ -290,7 +296,7 @@ impl Scene {
             system: &mut running.system,
             relay: relay.as_mut(),
             disk: disk.as_ref(),
-            clock: clock.as_ref(),
+            clocks: clocks.as_ref(),
         };
         let end = Instant::now() + plan.length;
         let is_gone = Notify::new();
@@ -389,17 +395,17 @@ fn disk(
     }
 }
 
-/// A clock for the broker, if it is to jump and can be set.
-fn clock(
+/// Clocks for the brokers, if they are to jump and can be set.
+fn clocks(
     plan: &Plan,
     system: &mut SystemFile,
     faults: &mut Vec<Fault>,
     notes: &mut Vec<Check>,
-) -> Option<BrokerClock> {
+) -> Option<BrokerClocks> {
     if !faults.contains(&Fault::Clock) {
         return None;
     }
-    let made = BrokerClock::give(system, &plan.conditions.work_directory);
+    let made = BrokerClocks::give(system, &plan.conditions.work_directory);
     made.map_err(|reason| without(faults, notes, |fault| fault == Fault::Clock, &reason)).ok()
 }
 

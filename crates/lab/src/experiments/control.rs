@@ -241,7 +241,7 @@ impl Control {
     }
 
     async fn connect(&self) -> Result<Cluster, Error> {
-        let bootstrap = [self.bootstrap.as_str()];
+        let bootstrap: Vec<&str> = self.bootstrap.split(',').collect();
         let security = self.security.clone();
         let connection = ConnectionOptions { security, ..ConnectionOptions::default() };
         let options = ClusterOptions { connection, ..ClusterOptions::default() };

@@ -70,7 +70,8 @@ pub(super) fn split<'a>(
     }
     let (mut there, mut left_out) = (Vec::new(), Vec::new());
     for (name, system) in names.iter().zip(systems) {
-        match system.missing(installations) {
+        let through = (!system.links.is_empty()).then_some(THROUGH_THE_LABORATORY);
+        match through.or_else(|| system.missing(installations)) {
             None => there.push((name.as_str(), system)),
             Some(reason) => {
                 left_out.push(LeftOut { system: name.clone(), reason: reason.into() });
@@ -84,6 +85,10 @@ pub(super) fn split<'a>(
         _ => Ok((there, left_out)),
     }
 }
+
+/// Why a system with links is left out.
+const THROUGH_THE_LABORATORY: &str =
+    "its connections go through the laboratory, so that it can only be checked";
 
 /// The first of them that is there a second time.
 pub(super) fn twin<T: PartialEq>(all: &[T]) -> Option<&T> {

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | `${address.NAME}`, `${port.NAME}` | a free loopback address of that name, and its port |
 //! | `${dir}` | the directory of the process, made for it and empty |
+//! | `${temporary}` | a directory of the system that other users can look into |
+//! | `${secret}` | a random word, the same in the whole system |
 //! | `${moldau}`, `${java}` | executables |
 //! | `${kafka}`, `${kafka-zookeeper}` | class paths of Apache Kafka, and of one with ZooKeeper |
 //! | `${kroxylicious}` | directory of Kroxylicious |
@@ -14,26 +16,37 @@
 //! | `${external}` | where a cluster is that runs already |
 
 mod installations;
+mod links;
+mod running;
 mod told;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use moldau_client::Security;
-use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use super::temporary::TemporaryDirectory;
 use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses, prepare};
-use moldau_load::security::{Credentials, SecurityFile};
+use moldau_load::security::SecurityFile;
 use moldau_measure::Error;
 
 pub use installations::Installations;
+pub use links::{LinkEnd, LinkFile};
+pub use running::RunningSystem;
 
 /// Role of the processes that keep records.
 const BROKER_ROLE: &str = "broker";
+
+/// Roles of what brokers stand on.
+const DATABASE_ROLE: &str = "database";
+const STORE_ROLE: &str = "store";
+
+/// What the role of a process may be.
+const ROLES: [&str; 4] = [BROKER_ROLE, "proxy", DATABASE_ROLE, STORE_ROLE];
 
 /// Where the broker of a system keeps its data, if it may fail.
 const DATA_DIRECTORY: &str = "${dir}/data";
@@ -48,8 +61,10 @@ const ADDRESSES_MAX: usize = 32;
 const STOP_WITHIN_MS_MAX: u64 = 60_000;
 
 /// The variables that have no name of the file's own.
-const PLAIN_VARIABLES: [&str; 9] = [
+const PLAIN_VARIABLES: [&str; 11] = [
     "dir",
+    TEMPORARY,
+    "secret",
     "moldau",
     "java",
     "kafka",
@@ -65,6 +80,9 @@ const KEY_SEED: u64 = 1;
 
 /// The variable of the directory of certificates, which is made where a file speaks of it.
 const CERTIFICATES: &str = "certificates";
+
+/// The variable of the directory that other users can look into, made in the same way.
+const TEMPORARY: &str = "temporary";
 
 /// What begins a variable that has one.
 const NAMED_VARIABLES: [&str; 2] = ["address.", "port."];
@@ -96,6 +114,10 @@ pub struct SystemFile {
     /// Its processes, in the order in which they are started; none for a cluster that runs already.
     #[serde(default)]
     pub processes: Vec<ProcessFile>,
+    /// Connections between its parts that can be disturbed. The laboratory carries them itself, so
+    /// nothing is measured of such a system.
+    #[serde(default)]
+    pub links: Vec<LinkFile>,
 }
 
 fn one_broker() -> u16 {
@@ -123,7 +145,7 @@ pub struct Replacement {
 pub struct ProcessFile {
     /// Its name, which its directory has too.
     pub name: String,
-    /// What its processor time is accounted as: `broker` or `proxy`.
+    /// What its processor time is accounted as: `broker`, `proxy`, `database` or `store`.
     pub role: String,
     /// Texts written to its directory before it starts, by file name.
     #[serde(default)]
@@ -151,6 +173,8 @@ pub enum ReadyFile {
     Tcp(String),
     /// `IP:PORT/PATH` answers a GET with status 200.
     Http(String),
+    /// PostgreSQL takes sessions at this address.
+    Postgres(String),
 }
 
 /// How a process is ended: by a signal, and by SIGKILL if it is still there after a time.
@@ -177,6 +201,8 @@ pub enum StopSignal {
     Term,
     /// SIGINT.
     Int,
+    /// SIGQUIT.
+    Quit,
     /// SIGKILL.
     Kill,
 }
@@ -201,10 +227,9 @@ impl SystemFile {
             if self.processes.iter().take(at).any(|other| other.name == *name) {
                 return refuse(format!("processes.name: {name:?} is there twice"));
             }
-            if ![BROKER_ROLE, "proxy"].contains(&process.role.as_str()) {
-                let role = &process.role;
-                let problem = "is not one of broker, proxy";
-                return refuse(format!("process {name}: role: {role:?} {problem}"));
+            if !ROLES.contains(&process.role.as_str()) {
+                let (role, roles) = (&process.role, ROLES.join(", "));
+                return refuse(format!("process {name}: role: {role:?} is not one of {roles}"));
             }
             if process.command.is_empty() || process.prepare.iter().any(Vec::is_empty) {
                 return refuse(format!("process {name}: a command has a program at least"));
@@ -218,6 +243,7 @@ impl SystemFile {
                 ));
             }
         }
+        self.check_links()?;
         self.security.check()?;
         match self.address_names().len() {
             0..=ADDRESSES_MAX => Ok(()),
@@ -275,9 +301,16 @@ impl SystemFile {
         is_there.then(|| Path::new(&broker.name).join("data"))
     }
 
-    /// The process of the role broker that is started first.
-    pub(crate) fn broker_file_mut(&mut self) -> Option<&mut ProcessFile> {
-        self.processes.iter_mut().find(|process| process.role == BROKER_ROLE)
+    /// The processes of the role broker.
+    pub(crate) fn broker_files_mut(&mut self) -> impl Iterator<Item = &mut ProcessFile> {
+        self.processes.iter_mut().filter(|process| process.role == BROKER_ROLE)
+    }
+
+    /// Whether its brokers stand on a database and a store, as those of a cluster of ours.
+    #[must_use]
+    pub fn is_on_services(&self) -> bool {
+        let has = |role| self.processes.iter().any(|process| process.role == role);
+        has(DATABASE_ROLE) && has(STORE_ROLE)
     }
 
     /// Whether any text holds this variable.
@@ -301,19 +334,31 @@ impl SystemFile {
         } else {
             None
         };
+        let temporary = match self.needs(TEMPORARY) {
+            true => Some(TemporaryDirectory::make()?),
+            false => None,
+        };
         let mut scope = Scope {
             installations,
             addresses: self.addresses()?,
             directory: None,
+            temporary: temporary.as_ref().map(|it| it.path().display().to_string()),
+            secret: format!("{:032x}", fastrand::u128(..)),
             certificates: certificates.map(|files| files.directory().display().to_string()),
         };
         let bootstrap = scope.expand(&self.bootstrap)?;
         let credentials = self.security.read(&|text| scope.expand(text))?;
         let security = credentials.security()?;
-        let processes = Vec::new();
-        let bootstrap_only = self.bootstrap_only;
-        let mut running =
-            RunningSystem { bootstrap, bootstrap_only, security, credentials, processes };
+        let links = self.start_links(&|text| scope.expand(text))?;
+        let mut running = RunningSystem {
+            bootstrap,
+            bootstrap_only: self.bootstrap_only,
+            security,
+            credentials,
+            processes: Vec::new(),
+            links,
+            _temporary: temporary,
+        };
         for file in &self.processes {
             let own = directory.join(&file.name);
             fs::create_dir_all(&own)
@@ -348,8 +393,10 @@ impl SystemFile {
     fn texts(&self) -> Vec<&str> {
         let mut texts = vec![self.bootstrap.as_str()];
         texts.extend(self.security.texts());
+        texts.extend(self.links.iter().flat_map(|link| [link.listen.as_str(), &link.to]));
         for process in &self.processes {
-            let (ReadyFile::Tcp(ready) | ReadyFile::Http(ready)) = &process.ready;
+            let (ReadyFile::Tcp(ready) | ReadyFile::Http(ready) | ReadyFile::Postgres(ready)) =
+                &process.ready;
             texts.push(ready);
             texts.extend(process.files.values().map(String::as_str));
             texts.extend(process.prepare.iter().flatten().map(String::as_str));
@@ -364,7 +411,7 @@ impl ProcessFile {
     fn start(&self, scope: &Scope<'_>, directory: &Path) -> Result<Process, Error> {
         for (name, text) in &self.files {
             let path = directory.join(name);
-            fs::write(&path, scope.expand(text)?)
+            write_secret(&path, &scope.expand(text)?)
                 .map_err(Error::machine(format!("writing {}", path.display())))?;
         }
         for command in &self.prepare {
@@ -383,7 +430,10 @@ impl ProcessFile {
             ready: self.ready.expand(scope)?,
         };
         let process = Process::start(&spec, directory)?;
-        process.check_alone()?;
+        // PostgreSQL starts a process for each session.
+        if self.role != DATABASE_ROLE {
+            process.check_alone()?;
+        }
         Ok(process)
     }
 
@@ -396,113 +446,16 @@ impl ProcessFile {
 
 impl ReadyFile {
     fn expand(&self, scope: &Scope<'_>) -> Result<Ready, Error> {
-        let address = |text: &str| {
-            let refused = |_| Error::Plan(format!("ready: {text:?} is not an address, IP:PORT"));
-            text.parse::<SocketAddr>().map_err(refused)
-        };
+        let address = |text: &str| links::address("ready", text);
         match self {
             Self::Tcp(text) => Ok(Ready::Tcp(address(&scope.expand(text)?)?)),
+            Self::Postgres(text) => Ok(Ready::Postgres(address(&scope.expand(text)?)?)),
             Self::Http(text) => {
                 let text = scope.expand(text)?;
                 let (host, path) = text.split_once('/').unwrap_or((&text, ""));
                 Ok(Ready::Http(address(host)?, format!("/{path}")))
             }
         }
-    }
-}
-
-/// A system that runs; its processes end when it is dropped.
-#[derive(Debug)]
-pub struct RunningSystem {
-    bootstrap: String,
-    bootstrap_only: bool,
-    security: Security,
-    credentials: Credentials,
-    processes: Vec<(Process, Stop)>,
-}
-
-impl RunningSystem {
-    /// Where clients connect.
-    #[must_use]
-    pub fn bootstrap(&self) -> &str {
-        &self.bootstrap
-    }
-
-    /// Whether they reach every broker there.
-    #[must_use]
-    pub fn bootstrap_only(&self) -> bool {
-        self.bootstrap_only
-    }
-
-    /// How they secure their connections.
-    #[must_use]
-    pub fn security(&self) -> &Security {
-        &self.security
-    }
-
-    /// What that is made from.
-    #[must_use]
-    pub fn credentials(&self) -> &Credentials {
-        &self.credentials
-    }
-
-    /// What is accounted: role and process id of each process.
-    #[must_use]
-    pub fn accounted(&self) -> Vec<(String, u32)> {
-        self.processes.iter().map(|(it, _)| (it.role().to_string(), it.pid())).collect()
-    }
-
-    /// The admin ports of its processes, by process id.
-    #[must_use]
-    pub fn admin_ports(&self) -> Vec<(u32, SocketAddr)> {
-        self.processes.iter().filter_map(|(process, _)| process.admin_port()).collect()
-    }
-
-    /// How many brokers it has.
-    #[must_use]
-    pub fn brokers(&self) -> usize {
-        self.processes.iter().filter(|(process, _)| process.role() == BROKER_ROLE).count()
-    }
-
-    /// Its first broker.
-    ///
-    /// # Errors
-    /// [`Error::Plan`] where it has none.
-    pub fn broker_mut(&mut self) -> Result<&mut Process, Error> {
-        let mut processes = self.processes.iter_mut().map(|(process, _)| process);
-        let found = processes.find(|process| process.role() == BROKER_ROLE);
-        found.ok_or_else(|| Error::Plan("the system has no process of the role broker".into()))
-    }
-
-    /// Waits until all of it is ready again.
-    ///
-    /// # Errors
-    /// [`Error::Ended`] and [`Error::NotReady`] when a process does not become so.
-    pub fn wait_until_ready(&mut self) -> Result<(), Error> {
-        self.processes.iter_mut().try_for_each(|(process, _)| process.wait_until_back())
-    }
-
-    /// Finds out whether all of it still runs.
-    ///
-    /// # Errors
-    /// [`Error::Ended`] when a process does not.
-    pub fn check_alive(&mut self) -> Result<(), Error> {
-        self.processes.iter_mut().try_for_each(|(process, _)| process.check_alive())
-    }
-
-    /// Ends the processes as their file says, the last first.
-    ///
-    /// # Errors
-    /// [`Error::Machine`] when the operating system refuses.
-    pub fn stop(self) -> Result<(), Error> {
-        self.processes.into_iter().rev().try_for_each(|(process, stop)| {
-            let signal = match stop.signal {
-                StopSignal::Term => Signal::TERM,
-                StopSignal::Int => Signal::INT,
-                StopSignal::Kill => Signal::KILL,
-            };
-            process.stop_by(signal, Duration::from_millis(stop.within_ms)).map(|_| ())
-        })
     }
 }
 
@@ -514,6 +467,9 @@ struct Scope<'a> {
     directory: Option<String>,
     /// Directory of the system's certificates, if it has some.
     certificates: Option<String>,
+    /// The directory that other users can look into, if it has one.
+    temporary: Option<String>,
+    secret: String,
 }
 
 impl Scope<'_> {
@@ -545,6 +501,8 @@ impl Scope<'_> {
         let address = |prefix| self.addresses.get(name.strip_prefix(prefix)?);
         let value = match name {
             "dir" => self.directory.clone(),
+            TEMPORARY => self.temporary.clone(),
+            "secret" => Some(self.secret.clone()),
             "moldau" => Some(moldau.clone()),
             "java" => Some(java.clone()),
             "kafka" => kafka.clone(),
@@ -559,6 +517,13 @@ impl Scope<'_> {
         };
         value.ok_or_else(|| Error::Plan(format!("${{{name}}} stands for nothing here")))
     }
+}
+
+/// Writes a file that only this user reads: it may hold passwords.
+fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = fs::File::options();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 /// The names of the variables of a text.

@@ -20,7 +20,7 @@ pub(crate) struct CheckOptions {
     pub(crate) cluster: ExternalOptions,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
-    /// Faults to strike with [default: all that are possible].
+    /// Faults to strike with [default: all of the kind of system].
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FAULT")]
     pub(crate) faults: Option<Vec<FaultChoice>>,
     /// Duration of the faults [default: 105s, with --quick 30s].
@@ -69,4 +69,12 @@ pub(crate) enum FaultChoice {
     Slow,
     /// The broker's clock jumps by up to an hour, and back after up to five seconds.
     Clock,
+    /// The database of a cluster is restarted.
+    Database,
+    /// A broker of a cluster is cut off from the database for up to five seconds.
+    DatabaseCut,
+    /// A broker of a cluster is cut off from the store for up to five seconds.
+    StoreCut,
+    /// The store of a cluster refuses, is late or loses replies for up to five seconds.
+    Store,
 }

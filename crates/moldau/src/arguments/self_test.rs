@@ -19,6 +19,29 @@ pub(crate) struct RelayOptions {
 }
 
 #[derive(Args, Clone, Debug)]
+pub(crate) struct DatabaseOptions {
+    /// Directory of its data, made at the first start.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+    /// Address to listen on.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// File with the password of its user, `moldau`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: PathBuf,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StoreOptions {
+    /// Address to listen on.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// File with the access key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access_key_file: PathBuf,
+}
+
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ReaderOptions {
     /// The client that reads.
     #[arg(value_enum)]

@@ -2,7 +2,7 @@
 //! printed holds a password or a key.
 
 mod check;
-mod demo;
+pub(super) mod demo;
 mod status;
 
 use std::path::Path;

@@ -61,6 +61,13 @@ const SYSTEMS: [(&str, &str); 16] = [
     ("external", include_str!("../../../../experiments/systems/external.yaml")),
 ];
 
+/// Systems that `lab check` alone starts: it carries their connections, so that nothing can be
+/// measured.
+const CHECKED_SYSTEMS: [(&str, &str); 1] = [(
+    "moldau-cluster",
+    include_str!("../../../../experiments/checked-systems/moldau-cluster.yaml"),
+)];
+
 /// What an experiment file asks.
 #[derive(Debug)]
 pub(super) enum Asked {
@@ -200,6 +207,14 @@ pub(super) fn read_system(name: &str, directory: &Path) -> anyhow::Result<System
             let known = SYSTEMS.map(|(known, _)| known);
             bail!("systems: {}, and not a path that ends in .yaml", config::none_of(name, &known))
         }
+    }
+}
+
+/// A system that can be checked, by its name or by the path of its file, which ends in `.yaml`.
+pub(super) fn read_checked_system(name: &str) -> anyhow::Result<SystemFile> {
+    match CHECKED_SYSTEMS.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => parse_system(&format!("checked-systems/{name}.yaml"), text),
+        None => read_system(name, Path::new(".")),
     }
 }
 

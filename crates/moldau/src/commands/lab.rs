@@ -2,6 +2,7 @@
 
 mod check;
 mod list;
+mod services;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -88,6 +89,8 @@ fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Reader(options) => read_backlog(options),
         LabQuestion::Relay(options) => bare_relay(options),
         LabQuestion::NullSink(options) => null_sink(options),
+        LabQuestion::Database(options) => services::database(&options),
+        LabQuestion::Store(options) => services::store(&options),
         LabQuestion::Selftest(options) => self_test(&options),
         LabQuestion::BareDisk { task } => bare_disk(&task),
         LabQuestion::Resume { dir } => ask(lab_sittings::resumed(&dir)?),

@@ -13,7 +13,7 @@ use moldau_client::Admin;
 use moldau_lab::check::{CheckRecord, Fault};
 use moldau_lab::checks::Verdict;
 use moldau_lab::experiments::Silent;
-use moldau_lab::experiments::check::{LENGTH, Plan, run};
+use moldau_lab::experiments::check::{Plan, run};
 use moldau_lab::result::{Experiment, RunResult};
 
 use crate::traffic::{block_on, connect};
@@ -83,8 +83,8 @@ fn a_broker_under_all_faults_breaks_no_promise_and_a_planted_loss_is_found() {
     let plan = Plan {
         clients: 8,
         partitions: 3,
-        length: LENGTH,
-        faults: Fault::ALL.to_vec(),
+        length: Duration::from_secs(60),
+        faults: Fault::usual(false),
         ..plan(directory.path())
     };
     let (result, mut history) = run(&plan, &mut Silent, &mut |_, _| Ok(())).unwrap();
@@ -105,6 +105,40 @@ fn a_broker_under_all_faults_breaks_no_promise_and_a_planted_loss_is_found() {
     let broken = result_of(&broken);
     let example = &record(&broken.experiment).examples[0];
     assert_eq!(example.anomaly.value, Some(lost));
+}
+
+/// A random choice of faults strikes, so that the history is kept if it shows an anomaly.
+#[test]
+fn a_cluster_under_all_faults_breaks_no_promise() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().to_str().unwrap();
+    let arguments = ["lab", "check", "--system", "moldau-cluster", "--for", "45s", "--out", out];
+    let output = crate::world::run(arguments.into_iter().chain(["--json"]));
+    let result = result_of(&output);
+    let found = record(&result.experiment);
+    if result.verdict != Verdict::Ok {
+        let (seed, kept) = (result.seed, directory.keep());
+        panic!("seed {seed}, {}: {:#?} {:#?}", kept.display(), result.checks, found.examples);
+    }
+    assert!(found.totals.committed > 0 && found.totals.aborted > 0, "{:?}", found.totals);
+    let strikes_brokers = [Fault::Kill, Fault::Stop, Fault::Clock].map(|it| found.strikes(it));
+    let strikes_services = found.struck.iter().any(|struck| struck.fault.is_of_services());
+    assert!(strikes_brokers.iter().sum::<u64>() > 0 && strikes_services, "{found:?}");
+}
+
+/// Its links would be measured, and the processor time of the laboratory with them.
+#[test]
+fn a_system_whose_connections_the_lab_carries_is_not_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../experiments/checked-systems/moldau-cluster.yaml"
+    );
+    let out = directory.path().to_str().unwrap();
+    let output = crate::world::run(["lab", "latency", "--system", file, "--out", out]);
+    assert_eq!(output.status.code(), Some(i32::from(Verdict::Environment.exit_code())));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("go through the laboratory"), "{said}");
 }
 
 /// What a failed read lost was the history of all clients, so the fault could not be looked into.

@@ -79,6 +79,7 @@ impl Role {
 
 /// What all clients of a run know.
 pub(super) struct World {
+    /// Addresses, separated by commas.
     pub(super) bootstrap: String,
     pub(super) options: ClusterOptions,
     pub(super) topic: String,
@@ -94,7 +95,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn connect(&self) -> moldau_client::Result<Cluster> {
-        Cluster::connect(&[self.bootstrap.as_str()], self.options.clone()).await
+        let bootstrap: Vec<&str> = self.bootstrap.split(',').collect();
+        Cluster::connect(&bootstrap, self.options.clone()).await
     }
 
     fn is_over(&self) -> bool {

@@ -1,4 +1,4 @@
-//! A wall clock of the broker that can be set, while the clock of the machine stays as it is.
+//! A wall clock of each broker that can be set, while the clock of the machine stays as it is.
 //!
 //! A library that stands before libc's shifts what the broker reads. The monotonic clock, which
 //! cannot be set on a real machine either, is left alone.
@@ -16,11 +16,9 @@ const LIBRARY: &str = include_str!("shifted_clock.c");
 /// The file that holds the shift, as the library knows it.
 const SHIFT_VARIABLE: &str = "MOLDAU_CLOCK_SHIFT";
 
-/// The clock of a system's broker.
+/// The clocks of a system's brokers, in the order of its file.
 #[derive(Debug)]
-pub(super) struct BrokerClock {
-    shift: File,
-}
+pub(super) struct BrokerClocks(Vec<File>);
 
 /// Which way a clock is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +27,12 @@ pub(super) enum Direction {
     Back,
 }
 
-impl BrokerClock {
-    /// Makes the broker of `system` read this clock once it is started. Files are kept in
+impl BrokerClocks {
+    /// Makes each broker of `system` read a clock of its own once it is started. Files are kept in
     /// `directory`.
     ///
     /// # Errors
-    /// Why there can be no such clock: no C compiler, or a broker that has a library before libc.
+    /// Why there can be no such clocks: no C compiler, or a broker that has a library before libc.
     pub(super) fn give(system: &mut SystemFile, directory: &Path) -> Result<Self, String> {
         let directory = directory.join("clock");
         let shown = directory.display().to_string();
@@ -43,29 +41,41 @@ impl BrokerClock {
         // The broker may have another working directory.
         let directory = directory.canonicalize().map_err(describe)?;
         let library = compile(&directory)?;
-        let path = directory.join("shift");
-        let shift = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let shift = shift.map_err(describe)?;
-        shift.write_all_at(&0_i64.to_ne_bytes(), 0).map_err(describe)?;
-        let broker =
-            system.broker_file_mut().ok_or("the system has no process of the role broker")?;
-        let environment = &mut broker.environment;
-        if environment.contains_key("LD_PRELOAD") {
+        let brokers: Vec<_> = system.broker_files_mut().collect();
+        if brokers.is_empty() {
+            return Err("the system has no process of the role broker".into());
+        }
+        if brokers.iter().any(|broker| broker.environment.contains_key("LD_PRELOAD")) {
             return Err("the broker has an LD_PRELOAD of its own".into());
         }
-        environment.insert("LD_PRELOAD".into(), library.display().to_string());
-        environment.insert(SHIFT_VARIABLE.into(), path.display().to_string());
-        Ok(Self { shift })
+        let mut shifts = Vec::new();
+        for broker in brokers {
+            let path = directory.join(&broker.name);
+            let mut options = File::options();
+            let shift = options.read(true).write(true).create(true).truncate(true).open(&path);
+            let shift = shift.map_err(describe)?;
+            shift.write_all_at(&0_i64.to_ne_bytes(), 0).map_err(describe)?;
+            broker.environment.insert("LD_PRELOAD".into(), library.display().to_string());
+            broker.environment.insert(SHIFT_VARIABLE.into(), path.display().to_string());
+            shifts.push(shift);
+        }
+        Ok(Self(shifts))
     }
 
-    /// Sets the clock off from that of the machine.
-    pub(super) fn set(&self, direction: Direction, by: Duration) -> std::io::Result<()> {
+    /// Sets the clock of one broker off from that of the machine.
+    pub(super) fn set(
+        &self,
+        broker: usize,
+        direction: Direction,
+        by: Duration,
+    ) -> std::io::Result<()> {
         let nanos = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
         let shift = match direction {
             Direction::Forward => nanos,
             Direction::Back => -nanos,
         };
-        self.shift.write_all_at(&shift.to_ne_bytes(), 0)
+        let file = self.0.get(broker).ok_or(std::io::ErrorKind::NotFound)?;
+        file.write_all_at(&shift.to_ne_bytes(), 0)
     }
 }
 
@@ -91,10 +101,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let library = compile(directory.path()).unwrap();
         let path = directory.path().join("shift");
-        let shift = File::create(&path).unwrap();
-        let clock = BrokerClock { shift };
+        let clocks = BrokerClocks(vec![File::create(&path).unwrap()]);
         let read = |direction, by| -> i64 {
-            clock.set(direction, by).unwrap();
+            clocks.set(0, direction, by).unwrap();
             let mut date = Command::new("date");
             date.arg("+%s").env("LD_PRELOAD", &library).env(SHIFT_VARIABLE, &path);
             let output = date.output().unwrap();

@@ -38,6 +38,8 @@ impl Installations {
             addresses: BTreeMap::new(),
             directory: Some(directory.display().to_string()),
             certificates: None,
+            temporary: None,
+            secret: String::new(),
         };
         scope.expand_all(texts)
     }

@@ -73,6 +73,40 @@ fn a_system_is_prepared_started_accounted_and_stopped() {
     }
 }
 
+/// The broker is the HTTP server of the first process, which a client reaches through a link alone.
+#[test]
+fn a_broker_is_reached_through_a_link_that_can_be_cut() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = system();
+    file.bootstrap = "${address.there}".into();
+    file.links.push(LinkFile {
+        broker: "back".into(),
+        with: LinkEnd::Clients,
+        listen: "${address.there}".into(),
+        to: "${address.back}".into(),
+    });
+    let secret = "${secret} ${temporary}";
+    file.processes[0].files.insert("secret".into(), secret.into());
+    let running = started(&file, &Installations::default(), directory.path()).unwrap();
+    let there: SocketAddr = running.bootstrap().parse().unwrap();
+    assert!(crate::systems::http_get(there, "/").unwrap().contains("200"));
+    assert_eq!(running.links(LinkEnd::Store, None).count(), 0);
+    assert_eq!(running.links(LinkEnd::Clients, Some(1)).count(), 0);
+    let link = running.links(LinkEnd::Clients, Some(0)).next().unwrap();
+    link.disturb(crate::systems::Disturbance::Refused);
+    let answer = crate::systems::http_get(there, "/");
+    assert!(answer.is_none_or(|answer| answer.is_empty()));
+
+    let kept = directory.path().join("back/secret");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&kept.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let kept = fs::read_to_string(kept).unwrap();
+    let (word, temporary) = kept.split_once(' ').unwrap();
+    assert!(word.len() == 32 && Path::new(temporary).is_dir(), "{kept}");
+    drop(running);
+    assert!(!Path::new(temporary).exists());
+}
+
 #[test]
 fn a_failed_preparation_command_is_named() {
     let directory = tempfile::tempdir().unwrap();
@@ -104,8 +138,20 @@ fn a_system_that_cannot_be_started_is_refused() {
     );
     assert_eq!(
         refused(|file| file.processes[0].role = "brokr".into()),
-        "invalid plan: process back: role: \"brokr\" is not one of broker, proxy"
+        "invalid plan: process back: role: \"brokr\" is not one of broker, proxy, \
+         database, store"
     );
+    let link = |broker: &str| LinkFile {
+        broker: broker.into(),
+        with: LinkEnd::Clients,
+        listen: "${address.there}".into(),
+        to: "${address.back}".into(),
+    };
+    assert_eq!(
+        refused(|file| file.links.push(link("front"))),
+        "invalid plan: links: \"front\" is no process of the role broker"
+    );
+    assert!(refused(|file| file.links = vec![link("back"); 13]).contains("at most 12"));
     assert!(refused(|file| file.processes[0].name = "../up".into()).contains("processes.name"));
     assert!(refused(|file| file.processes[0].command.clear()).contains("a program at least"));
     assert!(refused(|file| file.processes[0].stop.within_ms = 60_001).contains("60000 at most"));

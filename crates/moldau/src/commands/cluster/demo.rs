@@ -4,8 +4,8 @@
 //! PostgreSQL and the brokers are real. The object store is one in the memory of this process, so
 //! nothing remains when it ends.
 
-mod database;
-mod store;
+pub(in crate::commands) mod database;
+pub(in crate::commands) mod store;
 mod traffic;
 
 use std::fs::{self, DirBuilder, File, Permissions};

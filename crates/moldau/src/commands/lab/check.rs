@@ -30,12 +30,13 @@ fn of_system(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let external = options.cluster.external.as_deref();
     let usual = if external.is_some() { "external" } else { "moldau" };
     let name = options.system.clone().unwrap_or_else(|| usual.to_owned());
-    let system = experiment_file::read_system(&name, Path::new("."))?;
+    let system = experiment_file::read_checked_system(&name)?;
     let installations = installations(&options.peers, external)?;
     let work = WorkDirectory::make(&options.output.out)?;
     let seed = options.seed.unwrap_or_else(|| fastrand::u32(..).into());
     let conditions = Conditions { seed, ..conditions(&work, options.quick) };
     let length = if options.quick { QUICK_LENGTH } else { LENGTH };
+    let faults = faults(options.faults.as_deref(), system.is_on_services());
     let plan = Plan {
         name,
         system,
@@ -44,7 +45,7 @@ fn of_system(options: &CheckOptions) -> anyhow::Result<ExitCode> {
         clients: options.clients,
         partitions: options.partitions,
         length: options.length.unwrap_or(length),
-        faults: faults(options.faults.as_deref()),
+        faults,
     };
     eprintln!("seed {seed}");
     let mut file = None;
@@ -72,7 +73,7 @@ fn of_file(file: &Path, options: &CheckOptions) -> anyhow::Result<ExitCode> {
     lab_answer::answer(result, &options.output)
 }
 
-fn faults(chosen: Option<&[FaultChoice]>) -> Vec<Fault> {
+fn faults(chosen: Option<&[FaultChoice]>, is_on_services: bool) -> Vec<Fault> {
     let fault = |choice: &FaultChoice| match choice {
         FaultChoice::None => None,
         FaultChoice::Kill => Some(Fault::Kill),
@@ -83,10 +84,14 @@ fn faults(chosen: Option<&[FaultChoice]>) -> Vec<Fault> {
         FaultChoice::Disk => Some(Fault::Disk),
         FaultChoice::Slow => Some(Fault::Slow),
         FaultChoice::Clock => Some(Fault::Clock),
+        FaultChoice::Database => Some(Fault::Database),
+        FaultChoice::DatabaseCut => Some(Fault::DatabaseCut),
+        FaultChoice::StoreCut => Some(Fault::StoreCut),
+        FaultChoice::Store => Some(Fault::Store),
     };
     match chosen {
         Some(chosen) => chosen.iter().filter_map(fault).collect(),
-        None => Fault::ALL.to_vec(),
+        None => Fault::usual(is_on_services),
     }
 }
 
@@ -118,12 +123,13 @@ mod tests {
     }
 
     fn faults_of(arguments: &[&str]) -> Vec<Fault> {
-        faults(parsed(arguments).expect("it is sound").faults.as_deref())
+        faults(parsed(arguments).expect("it is sound").faults.as_deref(), false)
     }
 
     #[test]
     fn faults_are_all_unless_some_are_chosen() {
-        assert_eq!(faults_of(&[]), Fault::ALL);
+        assert_eq!(faults_of(&[]), Fault::usual(false));
+        assert_eq!(faults_of(&["--faults", "store-cut"]), [Fault::StoreCut]);
         assert_eq!(faults_of(&["--faults", "cut,kill"]), [Fault::Cut, Fault::Kill]);
         assert_eq!(faults_of(&["--faults", "none"]), []);
     }

@@ -28,9 +28,7 @@ impl Database {
         let socket = data.to_str().filter(|path| path.len() <= SOCKET_DIR_LEN_MAX);
         let socket = socket.context("the path of the temporary directory is too long")?;
         fs::create_dir(&data)?;
-        if geteuid().is_root() {
-            chown(&data, Some(NOBODY), Some(NOBODY))?;
-        }
+        give(&data)?;
         let made = program("initdb")
             .args(["--no-sync", "--auth=trust", "--username=moldau", "--encoding=UTF8"])
             .args(["--locale=C", "-D"])
@@ -85,7 +83,7 @@ impl Drop for Database {
 }
 
 /// A program of PostgreSQL, as a user that it accepts.
-fn program(name: &str) -> Command {
+pub(in crate::commands) fn program(name: &str) -> Command {
     let mut command = Command::new(newest(name));
     // The user may not see where this process runs.
     command.current_dir("/");
@@ -93,6 +91,14 @@ fn program(name: &str) -> Command {
         command.uid(NOBODY).gid(NOBODY);
     }
     command
+}
+
+/// Gives a file or directory to that user.
+pub(in crate::commands) fn give(path: &Path) -> std::io::Result<()> {
+    match geteuid().is_root() {
+        true => chown(path, Some(NOBODY), Some(NOBODY)),
+        false => Ok(()),
+    }
 }
 
 /// Debian keeps the programs of each version apart, outside the search path.
@@ -106,7 +112,8 @@ fn newest(name: &str) -> PathBuf {
     found.max().map_or_else(|| name.into(), |(_, path)| path)
 }
 
-const MISSING: &str = "PostgreSQL 15 or later is not installed (Debian: apt install postgresql)";
+pub(in crate::commands) const MISSING: &str =
+    "PostgreSQL 15 or later is not installed (Debian: apt install postgresql)";
 const NOBODY: u32 = 65_534;
 /// The address of a socket has 107 bytes, of which its name takes some.
 const SOCKET_DIR_LEN_MAX: usize = 88;

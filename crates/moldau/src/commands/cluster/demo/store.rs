@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 /// A running store; it ends when dropped.
-pub(super) struct Store {
+pub(in crate::commands) struct Store {
     pub(super) address: SocketAddr,
     access_key: String,
     accepting: JoinHandle<()>,
@@ -53,9 +53,17 @@ type Answer = Response<Full<Bytes>>;
 
 impl Store {
     pub(super) async fn start() -> std::io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::start_on(any, format!("{:032X}", fastrand::u128(..))).await
+    }
+
+    /// One at an address that serves whoever names this key.
+    pub(in crate::commands) async fn start_on(
+        address: SocketAddr,
+        access_key: String,
+    ) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let access_key = format!("{:032X}", fastrand::u128(..));
         let shared = Shared { access_key: access_key.clone(), objects: Mutex::default() };
         let accepting = tokio::spawn(accept(listener, Arc::new(shared)));
         Ok(Self { address, access_key, accepting })

@@ -1,0 +1,78 @@
+//! `moldau lab database` and `moldau lab store`: what brokers of a cluster stand on, each as a
+//! process that the lab can kill.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, ensure};
+use tokio::runtime::Builder;
+
+use crate::arguments::{DatabaseOptions, StoreOptions};
+use crate::commands::cluster::demo::database::{MISSING, give, program};
+use crate::commands::cluster::demo::store::Store;
+
+/// Becomes PostgreSQL, with whatever an earlier process left in the directory.
+pub(super) fn database(options: &DatabaseOptions) -> anyhow::Result<ExitCode> {
+    let DatabaseOptions { data_dir, listen, password_file } = options;
+    if !data_dir.join("PG_VERSION").exists() {
+        initialize(data_dir, &word(password_file)?)?;
+    }
+    let mut server = program("postgres");
+    server.arg("-D").arg(data_dir);
+    set(&mut server, "listen_addresses", &listen.ip().to_string());
+    set(&mut server, "port", &listen.port().to_string());
+    set(&mut server, "unix_socket_directories", "");
+    // The process may crash; the machine does not.
+    set(&mut server, "fsync", "off");
+    Err(server.exec()).context(MISSING)
+}
+
+/// Serves until the process ends, and everything with it.
+pub(super) fn store(options: &StoreOptions) -> anyhow::Result<ExitCode> {
+    let access_key = word(&options.access_key_file)?;
+    Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let listening = || format!("listening on {}", options.listen);
+        let _store = Store::start_on(options.listen, access_key).await.with_context(listening)?;
+        std::future::pending().await
+    })
+}
+
+/// Makes the directory, with a user who needs the password.
+fn initialize(data_dir: &Path, password: &str) -> anyhow::Result<()> {
+    let shown = || data_dir.display().to_string();
+    fs::create_dir(data_dir).with_context(shown)?;
+    give(data_dir)?;
+    // The user of the server cannot read our own file.
+    let password_file = data_dir.with_extension("password");
+    let mut file = File::options();
+    let mut file = file.write(true).create_new(true).mode(0o600).open(&password_file)?;
+    writeln!(file, "{password}")?;
+    give(&password_file)?;
+    let made = program("initdb")
+        .args(["--no-sync", "--auth=scram-sha-256", "--username=moldau", "--encoding=UTF8"])
+        .arg("--locale=C")
+        .arg("--pwfile")
+        .arg(&password_file)
+        .arg("-D")
+        .arg(data_dir)
+        .output()
+        .context(MISSING)?;
+    fs::remove_file(&password_file)?;
+    ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr).trim());
+    Ok(())
+}
+
+/// Sets a parameter of the server.
+fn set(server: &mut Command, key: &str, value: &str) {
+    server.arg("-c").arg(format!("{key}={value}"));
+}
+
+/// The one word of a file.
+fn word(file: &Path) -> anyhow::Result<String> {
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    Ok(text.trim().to_owned())
+}
