@@ -95,6 +95,9 @@ pub enum Fault {
     Clock,
     /// The database ends at once (SIGQUIT), is started again and recovers.
     Database,
+    /// The database ends at once and its standby takes its place, after up to
+    /// [`STOP_MAX_MS`](Self::STOP_MAX_MS) in which the standby got nothing. Once in a run.
+    Failover,
     /// A broker is cut off from the database for up to [`STOP_MAX_MS`](Self::STOP_MAX_MS).
     DatabaseCut,
     /// A broker is cut off from the store for as long.
@@ -106,7 +109,7 @@ pub enum Fault {
 
 impl Fault {
     /// All, in the order of tables.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Kill,
         Self::Stop,
         Self::Cut,
@@ -116,6 +119,7 @@ impl Fault {
         Self::Slow,
         Self::Clock,
         Self::Database,
+        Self::Failover,
         Self::DatabaseCut,
         Self::StoreCut,
         Self::Store,
@@ -153,6 +157,7 @@ impl Fault {
             Self::Slow => "disk slow",
             Self::Clock => "clock jumped",
             Self::Database => "database restarted",
+            Self::Failover => "database failed over",
             Self::DatabaseCut => "broker cut off from the database",
             Self::StoreCut => "broker cut off from the store",
             Self::Store => "store failed",
@@ -168,7 +173,10 @@ impl Fault {
     /// Whether it needs a database and a store on which brokers stand.
     #[must_use]
     pub fn is_of_services(self) -> bool {
-        matches!(self, Self::Database | Self::DatabaseCut | Self::StoreCut | Self::Store)
+        matches!(
+            self,
+            Self::Database | Self::Failover | Self::DatabaseCut | Self::StoreCut | Self::Store
+        )
     }
 }
 

@@ -155,6 +155,9 @@ pub struct ProcessFile {
     pub prepare: Vec<Vec<String>>,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// Command that lets a standby take the place of the database; none of others.
+    #[serde(default)]
+    pub promote: Vec<String>,
     /// Environment variables on top of the inherited ones.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -357,6 +360,7 @@ impl SystemFile {
             credentials,
             processes: Vec::new(),
             links,
+            promotion: None,
             _temporary: temporary,
         };
         for file in &self.processes {
@@ -365,6 +369,9 @@ impl SystemFile {
                 .map_err(Error::machine(format!("making {}", own.display())))?;
             scope.directory = Some(own.display().to_string());
             running.processes.push((file.start(&scope, &own)?, file.stop));
+            if !file.promote.is_empty() {
+                running.promotion = Some((scope.expand_all(&file.promote)?, own));
+            }
         }
         Ok(running)
     }
@@ -394,7 +401,9 @@ impl SystemFile {
         let mut texts = vec![self.bootstrap.as_str()];
         texts.extend(self.security.texts());
         texts.extend(self.links.iter().flat_map(|link| [link.listen.as_str(), &link.to]));
+        texts.extend(self.links.iter().filter_map(|link| link.then_to.as_deref()));
         for process in &self.processes {
+            texts.extend(process.promote.iter().map(String::as_str));
             let (ReadyFile::Tcp(ready) | ReadyFile::Http(ready) | ReadyFile::Postgres(ready)) =
                 &process.ready;
             texts.push(ready);

@@ -52,14 +52,14 @@ pub struct Link {
 
 #[derive(Debug)]
 struct Shared {
-    upstream: SocketAddr,
     /// Guards the connections and how they fare.
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    upstream: SocketAddr,
     disturbance: Option<Disturbance>,
     is_over: bool,
     last: u64,
@@ -83,8 +83,9 @@ impl Link {
         let listening = || Error::machine(format!("listening on {listen}"));
         let listener = TcpListener::bind(listen).map_err(listening())?;
         let listen = listener.local_addr().map_err(listening())?;
-        let shared = Shared { upstream, state: Mutex::default(), changed: Condvar::new() };
-        let shared = Arc::new(shared);
+        let open = BTreeMap::new();
+        let state = State { upstream, disturbance: None, is_over: false, last: 0, open };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let own = Arc::clone(&shared);
         let started = thread::Builder::new().spawn(move || accept(&listener, &own));
         started.map_err(Error::machine("starting a thread"))?;
@@ -105,6 +106,13 @@ impl Link {
     /// Ends the disturbance.
     pub fn restore(&self) {
         self.set(None);
+    }
+
+    /// Leads elsewhere from here on. All connections are closed.
+    pub fn lead_to(&self, upstream: SocketAddr) {
+        let mut state = self.shared.lock();
+        state.upstream = upstream;
+        state.close_all();
     }
 
     /// Closes all connections. Others may be made at once.
@@ -214,7 +222,8 @@ fn answer_unavailable(mut stream: TcpStream) {
 
 /// Carries one connection to its end. What cannot be connected or registered is closed.
 fn carry(downstream: &TcpStream, shared: &Shared) {
-    let connected = TcpStream::connect_timeout(&shared.upstream, CONNECT_TIMEOUT);
+    let to = shared.lock().upstream;
+    let connected = TcpStream::connect_timeout(&to, CONNECT_TIMEOUT);
     let Ok(upstream) = connected else { return };
     let kept = [downstream, &upstream].map(|stream| {
         stream.set_nodelay(true)?;
@@ -223,7 +232,7 @@ fn carry(downstream: &TcpStream, shared: &Shared) {
     let [Ok(down), Ok(up)] = kept else { return };
     let mut state = shared.lock();
     let closes = matches!(state.disturbance, Some(Disturbance::Refused | Disturbance::Unavailable));
-    if closes || state.is_over {
+    if closes || state.is_over || state.upstream != to {
         return;
     }
     state.last += 1;
@@ -357,6 +366,11 @@ mod tests {
         assert!(world.ask("later"));
         world.link.cut();
         assert!(is_closed(&world.client));
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        world.link.lead_to(other.local_addr().unwrap());
+        world.client = connect(&world.link);
+        (world.served, _) = other.accept().unwrap();
+        assert!(world.ask("elsewhere"));
     }
 
     #[test]

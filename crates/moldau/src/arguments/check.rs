@@ -71,6 +71,8 @@ pub(crate) enum FaultChoice {
     Clock,
     /// The database of a cluster is restarted.
     Database,
+    /// A standby takes the place of the database of a cluster, once.
+    Failover,
     /// A broker of a cluster is cut off from the database for up to five seconds.
     DatabaseCut,
     /// A broker of a cluster is cut off from the store for up to five seconds.

@@ -29,6 +29,15 @@ pub(crate) struct DatabaseOptions {
     /// File with the password of its user, `moldau`.
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: PathBuf,
+    /// Commit only what a standby has.
+    #[arg(long)]
+    pub(crate) synchronous: bool,
+    /// Be a standby of the server at this address.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) standby_of: Option<SocketAddr>,
+    /// Let the standby that runs in the directory be one no more.
+    #[arg(long)]
+    pub(crate) promote: bool,
 }
 
 #[derive(Args, Clone, Debug)]

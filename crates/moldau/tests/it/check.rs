@@ -19,6 +19,10 @@ use moldau_lab::result::{Experiment, RunResult};
 use crate::traffic::{block_on, connect};
 use crate::world::{Process, SYSTEM, conditions, result_of, system};
 
+/// The file of a cluster with all that it stands on.
+const CLUSTER: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/checked-systems/moldau-cluster.yaml");
+
 /// Checks a file by the binary.
 fn check(directory: &Path, history: &History) -> Output {
     let file = directory.join("kept.jsonl");
@@ -126,16 +130,29 @@ fn a_cluster_under_all_faults_breaks_no_promise() {
     assert!(strikes_brokers.iter().sum::<u64>() > 0 && strikes_services, "{found:?}");
 }
 
+/// A database that answers before its standby has what was committed.
+#[test]
+fn records_that_a_standby_did_not_have_are_lost_in_a_failover() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(CLUSTER).unwrap();
+    let file = directory.path().join("cluster.yaml");
+    std::fs::write(&file, text.replace("      - --synchronous\n", "")).unwrap();
+    let [file, out] = [&file, &directory.path().join("out")].map(|path| path.to_str().unwrap());
+    let arguments = ["lab", "check", "--system", file, "--for", "10s", "--faults", "failover"];
+    // With this seed the standby gets nothing for some seconds.
+    let more = ["--seed", "3", "--out", out, "--json"];
+    let result = result_of(&crate::world::run(arguments.into_iter().chain(more)));
+    let found = record(&result.experiment);
+    assert_eq!(found.strikes(Fault::Failover), 1, "{found:?}");
+    assert_eq!(result.verdict, Verdict::RecordsLost, "{:#?}", result.checks);
+}
+
 /// Its links would be measured, and the processor time of the laboratory with them.
 #[test]
 fn a_system_whose_connections_the_lab_carries_is_not_measured() {
     let directory = tempfile::tempdir().unwrap();
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../experiments/checked-systems/moldau-cluster.yaml"
-    );
     let out = directory.path().to_str().unwrap();
-    let output = crate::world::run(["lab", "latency", "--system", file, "--out", out]);
+    let output = crate::world::run(["lab", "latency", "--system", CLUSTER, "--out", out]);
     assert_eq!(output.status.code(), Some(i32::from(Verdict::Environment.exit_code())));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("go through the laboratory"), "{said}");

@@ -53,6 +53,9 @@ pub(super) fn harass(
         rest(Duration::from_millis(random.u64(GAP_MS)));
         let fault = faults.get(random.usize(..faults.len())).copied();
         let Some(fault) = fault.filter(|_| Instant::now() < end) else { break };
+        if fault == Fault::Failover && !targets.system.can_fail_over() {
+            continue;
+        }
         tell(fault);
         let from_us = recorder.now_us();
         let stop = Duration::from_millis(random.u64(STOP_MIN_MS..Fault::STOP_MAX_MS));
@@ -103,6 +106,7 @@ impl Targets<'_> {
                 self.system.database_mut()?.end_and_restart(Signal::QUIT)?;
                 self.system.wait_until_ready()
             }
+            Fault::Failover => self.fail_over(stop),
             Fault::DatabaseCut => {
                 self.disturb(LinkEnd::Database, Some(broker), cut_off(random), stop);
                 Ok(())
@@ -121,6 +125,16 @@ impl Targets<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// What is acknowledged while the standby gets nothing would be lost.
+    fn fail_over(&mut self, stop: Duration) -> Result<(), Error> {
+        let lost = Disturbance::RepliesLost;
+        self.system.links(LinkEnd::Primary, None).for_each(|link| link.disturb(lost));
+        thread::sleep(stop);
+        self.system.fail_over()?;
+        self.system.links(LinkEnd::Primary, None).for_each(Link::restore);
+        self.system.wait_until_ready()
     }
 
     /// Cuts connections with clients, or cuts the broker off from them for a while.

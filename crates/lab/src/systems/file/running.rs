@@ -1,6 +1,7 @@
 //! The processes of a system that was started from its file.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use moldau_client::Security;
@@ -8,9 +9,10 @@ use moldau_load::security::Credentials;
 use moldau_measure::Error;
 use rustix::process::Signal;
 
+use super::links::RunningLink;
 use super::{BROKER_ROLE, DATABASE_ROLE, LinkEnd, Stop, StopSignal};
 use crate::systems::temporary::TemporaryDirectory;
-use crate::systems::{Link, Process};
+use crate::systems::{Link, Process, prepare};
 
 /// A system that runs; its processes end when it is dropped.
 #[derive(Debug)]
@@ -20,8 +22,9 @@ pub struct RunningSystem {
     pub(super) security: Security,
     pub(super) credentials: Credentials,
     pub(super) processes: Vec<(Process, Stop)>,
-    /// Each with the place of its broker among the brokers.
-    pub(super) links: Vec<(usize, LinkEnd, Link)>,
+    pub(super) links: Vec<RunningLink>,
+    /// What lets the standby take the place of the database, and the directory of its process.
+    pub(super) promotion: Option<(Vec<String>, PathBuf)>,
     /// Removed once all processes have ended.
     pub(super) _temporary: Option<TemporaryDirectory>,
 }
@@ -102,11 +105,37 @@ impl RunningSystem {
 
     /// Its links with parts of a kind, those of one broker or of all.
     pub fn links(&self, with: LinkEnd, of: Option<usize>) -> impl Iterator<Item = &Link> {
-        let links = self.links.iter();
-        let is_wanted = move |(broker, end, _): &&(usize, LinkEnd, Link)| {
-            *end == with && of.is_none_or(|of| of == *broker)
-        };
-        links.filter(is_wanted).map(|(_, _, link)| link)
+        let is_wanted =
+            move |it: &&RunningLink| it.with == with && (of.is_none() || it.broker == of);
+        self.links.iter().filter(is_wanted).map(|it| &it.link)
+    }
+
+    /// Whether a standby can take the place of the database, which it can once.
+    #[must_use]
+    pub fn can_fail_over(&self) -> bool {
+        self.promotion.is_some()
+    }
+
+    /// Ends the database at once; its standby takes its place.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] without a standby, and those of the command that promotes it.
+    pub fn fail_over(&mut self) -> Result<(), Error> {
+        let none = || Error::Plan("the system has no standby".into());
+        let (command, directory) = self.promotion.take().ok_or_else(none)?;
+        let is_database = |(process, _): &(Process, Stop)| process.role() == DATABASE_ROLE;
+        let database = self.processes.iter().position(is_database).ok_or_else(none)?;
+        let (database, stop) = self.processes.remove(database);
+        database.stop_by(Signal::QUIT, Duration::from_millis(stop.within_ms))?;
+        let (program, arguments) = command.split_first().ok_or_else(none)?;
+        let arguments = arguments.iter().map(Into::into).collect();
+        prepare("promotion".into(), program.as_ref(), arguments, &directory)?;
+        for it in &self.links {
+            if let Some(then_to) = it.then_to {
+                it.link.lead_to(then_to);
+            }
+        }
+        Ok(())
     }
 
     /// Waits until all of it is ready again.

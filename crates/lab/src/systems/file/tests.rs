@@ -80,10 +80,11 @@ fn a_broker_is_reached_through_a_link_that_can_be_cut() {
     let mut file = system();
     file.bootstrap = "${address.there}".into();
     file.links.push(LinkFile {
-        broker: "back".into(),
+        of: "back".into(),
         with: LinkEnd::Clients,
         listen: "${address.there}".into(),
         to: "${address.back}".into(),
+        then_to: None,
     });
     let secret = "${secret} ${temporary}";
     file.processes[0].files.insert("secret".into(), secret.into());
@@ -141,15 +142,16 @@ fn a_system_that_cannot_be_started_is_refused() {
         "invalid plan: process back: role: \"brokr\" is not one of broker, proxy, \
          database, store"
     );
-    let link = |broker: &str| LinkFile {
-        broker: broker.into(),
+    let link = |of: &str| LinkFile {
+        of: of.into(),
         with: LinkEnd::Clients,
         listen: "${address.there}".into(),
         to: "${address.back}".into(),
+        then_to: None,
     };
     assert_eq!(
-        refused(|file| file.links.push(link("front"))),
-        "invalid plan: links: \"front\" is no process of the role broker"
+        refused(|file| file.links.push(link("none"))),
+        "invalid plan: links: \"none\" is no process"
     );
     assert!(refused(|file| file.links = vec![link("back"); 13]).contains("at most 12"));
     assert!(refused(|file| file.processes[0].name = "../up".into()).contains("processes.name"));
@@ -215,6 +217,8 @@ fn readiness_over_http_has_a_path() {
         addresses: BTreeMap::new(),
         directory: None,
         certificates: None,
+        temporary: None,
+        secret: String::new(),
     };
     let expand = |text: &str| ReadyFile::Http(text.into()).expand(&scope);
     let address = "127.0.0.1:9".parse().unwrap();

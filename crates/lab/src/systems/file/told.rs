@@ -7,13 +7,14 @@ use moldau_measure::profile::sha256;
 
 impl fmt::Debug for ProcessFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, role, files, prepare, command, environment, ready, stop } = self;
+        let Self { name, role, files, prepare, command, promote, environment, ready, stop } = self;
         let [files, environment] = [files, environment].map(|texts| {
             let hashed = texts.iter().map(|(name, text)| (name, sha256(text.as_bytes())));
             hashed.collect::<Vec<_>>()
         });
         let prepare: Vec<_> = prepare.iter().map(|command| told(command)).collect();
-        let told = (name, role, files, prepare, told(command), environment, ready, stop);
+        let commands = (prepare, told(command), told(promote));
+        let told = (name, role, files, commands, environment, ready, stop);
         f.debug_tuple("ProcessFile").field(&told).finish()
     }
 }

@@ -85,6 +85,7 @@ fn faults(chosen: Option<&[FaultChoice]>, is_on_services: bool) -> Vec<Fault> {
         FaultChoice::Slow => Some(Fault::Slow),
         FaultChoice::Clock => Some(Fault::Clock),
         FaultChoice::Database => Some(Fault::Database),
+        FaultChoice::Failover => Some(Fault::Failover),
         FaultChoice::DatabaseCut => Some(Fault::DatabaseCut),
         FaultChoice::StoreCut => Some(Fault::StoreCut),
         FaultChoice::Store => Some(Fault::Store),

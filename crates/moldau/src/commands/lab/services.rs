@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -17,9 +18,21 @@ use crate::commands::cluster::demo::store::Store;
 
 /// Becomes PostgreSQL, with whatever an earlier process left in the directory.
 pub(super) fn database(options: &DatabaseOptions) -> anyhow::Result<ExitCode> {
-    let DatabaseOptions { data_dir, listen, password_file } = options;
+    let DatabaseOptions { data_dir, listen, password_file, .. } = options;
+    if options.promote {
+        let mut promoted = program("pg_ctl");
+        promoted.args(["promote", "--silent", "--wait", "-D"]).arg(data_dir);
+        succeed("pg_ctl", &mut promoted)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if !data_dir.join("PG_VERSION").exists() {
-        initialize(data_dir, &word(password_file)?)?;
+        let password = word(password_file)?;
+        fs::create_dir(data_dir).with_context(|| data_dir.display().to_string())?;
+        give(data_dir)?;
+        match options.standby_of {
+            Some(primary) => copy(data_dir, primary, &password)?,
+            None => initialize(data_dir, &password)?,
+        }
     }
     let mut server = program("postgres");
     server.arg("-D").arg(data_dir);
@@ -28,6 +41,11 @@ pub(super) fn database(options: &DatabaseOptions) -> anyhow::Result<ExitCode> {
     set(&mut server, "unix_socket_directories", "");
     // The process may crash; the machine does not.
     set(&mut server, "fsync", "off");
+    // A standby that lost its connection tries again at once.
+    set(&mut server, "wal_retrieve_retry_interval", "100ms");
+    if options.synchronous {
+        set(&mut server, "synchronous_standby_names", "*");
+    }
     Err(server.exec()).context(MISSING)
 }
 
@@ -41,28 +59,35 @@ pub(super) fn store(options: &StoreOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Makes the directory, with a user who needs the password.
+/// Fills the directory, with a user who needs the password.
 fn initialize(data_dir: &Path, password: &str) -> anyhow::Result<()> {
-    let shown = || data_dir.display().to_string();
-    fs::create_dir(data_dir).with_context(shown)?;
-    give(data_dir)?;
     // The user of the server cannot read our own file.
     let password_file = data_dir.with_extension("password");
     let mut file = File::options();
     let mut file = file.write(true).create_new(true).mode(0o600).open(&password_file)?;
     writeln!(file, "{password}")?;
     give(&password_file)?;
-    let made = program("initdb")
-        .args(["--no-sync", "--auth=scram-sha-256", "--username=moldau", "--encoding=UTF8"])
-        .arg("--locale=C")
-        .arg("--pwfile")
-        .arg(&password_file)
-        .arg("-D")
-        .arg(data_dir)
-        .output()
-        .context(MISSING)?;
-    fs::remove_file(&password_file)?;
-    ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr).trim());
+    let mut made = program("initdb");
+    made.args(["--no-sync", "--auth=scram-sha-256", "--username=moldau", "--encoding=UTF8"]);
+    made.args(["--locale=C", "--pwfile"]).arg(&password_file).arg("-D").arg(data_dir);
+    succeed("initdb", &mut made)?;
+    Ok(fs::remove_file(&password_file)?)
+}
+
+/// Fills the directory with what the server at this address has, for a standby.
+fn copy(data_dir: &Path, primary: SocketAddr, password: &str) -> anyhow::Result<()> {
+    let mut copied = program("pg_basebackup");
+    copied.args(["--no-sync", "--write-recovery-conf", "--checkpoint=fast", "--username=moldau"]);
+    copied.args(["--host", &primary.ip().to_string(), "--port", &primary.port().to_string()]);
+    copied.arg("-D").arg(data_dir).env("PGPASSWORD", password);
+    succeed("pg_basebackup", &mut copied)
+}
+
+/// Runs a program to its end.
+fn succeed(name: &str, command: &mut Command) -> anyhow::Result<()> {
+    let output = command.output().context(MISSING)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name}: {}", said.trim());
     Ok(())
 }
 
