@@ -108,6 +108,12 @@ impl Link {
         self.set(None);
     }
 
+    /// Whether it carries a connection.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        !self.shared.lock().open.is_empty()
+    }
+
     /// Leads elsewhere from here on. All connections are closed.
     pub fn lead_to(&self, upstream: SocketAddr) {
         let mut state = self.shared.lock();
@@ -388,6 +394,7 @@ mod tests {
     #[test]
     fn connections_end_with_their_link() {
         let World { link, client, served, .. } = world();
+        assert!(link.is_used());
         drop(link);
         assert!(is_closed(&client) && is_closed(&served));
     }

@@ -137,7 +137,8 @@ fn records_that_a_standby_did_not_have_are_lost_in_a_failover() {
     let text = std::fs::read_to_string(CLUSTER).unwrap();
     let file = directory.path().join("cluster.yaml");
     std::fs::write(&file, text.replace("      - --synchronous\n", "")).unwrap();
-    let [file, out] = [&file, &directory.path().join("out")].map(|path| path.to_str().unwrap());
+    let out = directory.path().join("out");
+    let [file, out] = [&file, &out].map(|path| path.to_str().unwrap());
     let arguments = ["lab", "check", "--system", file, "--for", "10s", "--faults", "failover"];
     // With this seed the standby gets nothing for some seconds.
     let more = ["--seed", "3", "--out", out, "--json"];

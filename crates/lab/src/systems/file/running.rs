@@ -111,9 +111,12 @@ impl RunningSystem {
     }
 
     /// Whether a standby can take the place of the database, which it can once.
+    ///
+    /// What waits for the standby while the database crashes is committed when that is back, so a
+    /// standby without a connection may lack what others have read.
     #[must_use]
     pub fn can_fail_over(&self) -> bool {
-        self.promotion.is_some()
+        self.promotion.is_some() && self.links(LinkEnd::Primary, None).all(Link::is_used)
     }
 
     /// Ends the database at once; its standby takes its place.

@@ -1,10 +1,10 @@
 //! `moldau lab database` and `moldau lab store`: what brokers of a cluster stand on, each as a
 //! process that the lab can kill.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -27,7 +27,9 @@ pub(super) fn database(options: &DatabaseOptions) -> anyhow::Result<ExitCode> {
     }
     if !data_dir.join("PG_VERSION").exists() {
         let password = word(password_file)?;
-        fs::create_dir(data_dir).with_context(|| data_dir.display().to_string())?;
+        // As the server demands it.
+        let made = DirBuilder::new().mode(0o700).create(data_dir);
+        made.with_context(|| data_dir.display().to_string())?;
         give(data_dir)?;
         match options.standby_of {
             Some(primary) => copy(data_dir, primary, &password)?,
