@@ -94,6 +94,9 @@ pub async fn sort(
     Ok(if replaced { sorted } else { Sorted::Outrun })
 }
 
+/// Extents of logs.
+type Extents = Vec<(LogId, Extent)>;
+
 /// Puts an object and swaps its extents in. Whether the sources were still there.
 ///
 /// # Errors
@@ -101,7 +104,7 @@ pub async fn sort(
 pub(crate) async fn replace(
     sequencer: &impl Sequencer,
     store: &impl Store,
-    (object, sources, targets): (Bytes, Vec<(LogId, Extent)>, Vec<(LogId, Extent)>),
+    (object, sources, targets): (Bytes, Extents, Extents),
     timeout: Duration,
 ) -> Answer<bool> {
     let deadline = Instant::now() + timeout;
