@@ -190,8 +190,7 @@ static APIS: &[Api] = apis! {
         typed!(StreamsGroupDescribeRequest, api::streams_topologies::describe);
 };
 
-/// What the brokers of a cluster do not serve: what there is only
-/// with a journal.
+/// What the brokers of a cluster do not serve, since only a journal has it.
 const ALONE: &[ApiKey] = &[
     ApiKey::WriteTxnMarkers,
     ApiKey::DescribeLogDirs,

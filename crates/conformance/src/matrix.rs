@@ -70,22 +70,11 @@ impl Cell {
         kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if has_tls(scenario))
     }
 
-    /// Whether a cluster serves all that it asks for. Streams, Connect and MirrorMaker keep their
-    /// state in compacted topics.
+    /// Whether a cluster serves all that it asks for, in a time that a test has.
     fn is_for_clusters(self) -> bool {
         match self {
-            Self::Client(_, scenario) => !matches!(
-                scenario,
-                Scenario::Compacted
-                    | Scenario::ShareGroups
-                    | Scenario::Streams
-                    | Scenario::StreamsExactlyOnce
-                    | Scenario::StreamsGroup
-                    | Scenario::Connect
-                    | Scenario::Mirror
-                    | Scenario::LargeTopic
-            ),
-            Self::Tools(family) => matches!(family, Family::ApiVersions | Family::Quotas),
+            Self::Client(_, scenario) => !matches!(scenario, Scenario::LargeTopic),
+            Self::Tools(family) => !matches!(family, Family::ConfigSession),
         }
     }
 

@@ -79,20 +79,11 @@ const SERVED: [&str; 68] = [
 ];
 
 /// Those that the brokers of a cluster do not serve.
-const NOT_OF_CLUSTERS: [&str; 15] = [
+const NOT_OF_CLUSTERS: [&str; 6] = [
     "AlterPartitionReassignments",
-    "AlterShareGroupOffsets",
-    "DeleteShareGroupOffsets",
     "DescribeLogDirs",
     "DescribeQuorum",
-    "DescribeShareGroupOffsets",
     "ElectLeaders",
-    "ShareAcknowledge",
-    "ShareFetch",
-    "ShareGroupDescribe",
-    "ShareGroupHeartbeat",
-    "StreamsGroupDescribe",
-    "StreamsGroupHeartbeat",
     "UpdateFeatures",
     "WriteTxnMarkers",
 ];
