@@ -97,8 +97,9 @@ const FULL_STEPS: [Step; 4] = [
 
 /// The programs of the conformance crate, with their arguments; the longest come first, so that
 /// the last does not run alone for long.
-const PROGRAMS: [(&str, &str, &[&str]); 14] = [
+const PROGRAMS: [(&str, &str, &[&str]); 15] = [
     ("client matrix", "moldau-conformance", &[]),
+    ("clients of a cluster", "moldau-conformance", &CLUSTER),
     ("broker outages", "moldau-outages", &[]),
     ("Kroxylicious", "moldau-interop", &[]),
     ("reports in a browser", "moldau-reports", &[]),
@@ -113,6 +114,25 @@ const PROGRAMS: [(&str, &str, &[&str]); 14] = [
     ("differences from Kafka", "moldau-differential", &[]),
     ("metrics of clients", "moldau-telemetry", &[]),
     ("crowd", "moldau-crowd", &[]),
+];
+
+/// What is most unlike a broker with a journal: changes at any broker, groups and transactions at
+/// the controller, and the redirection of share groups to it.
+const CLUSTER: [&str; 14] = [
+    "--target",
+    "cluster",
+    "--scenario",
+    "admin",
+    "--scenario",
+    "group",
+    "--scenario",
+    "transactions",
+    "--scenario",
+    "kip-932",
+    "--scenario",
+    "streams-exactly-once",
+    "--scenario",
+    "api-versions",
 ];
 
 /// What came of all steps so far.

@@ -17,6 +17,8 @@ pub(crate) struct Server {
     directory: TempDir,
     process: Mutex<Child>,
     databases: AtomicU32,
+    /// Whether commits are flushed: `fsync=on` or `fsync=off`.
+    fsync: &'static str,
 }
 
 /// The server of all tests that run at a time.
@@ -33,6 +35,11 @@ pub(crate) fn shared() -> Arc<Server> {
 impl Server {
     /// A server without databases of ours.
     pub(crate) fn start() -> Self {
+        // A crash of the machine is not tested.
+        Self::start_with("fsync=off")
+    }
+
+    pub(crate) fn start_with(fsync: &'static str) -> Self {
         let directory = tempfile::Builder::new().prefix("moldau-postgres").tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let data = directory.path().join("data");
@@ -46,8 +53,8 @@ impl Server {
             .output()
             .expect("PostgreSQL is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let process = Self::run(&data);
-        let server = Self { directory, process: Mutex::new(process), databases: 0.into() };
+        let process = Mutex::new(Self::run(&data, fsync));
+        let server = Self { directory, process, databases: 0.into(), fsync };
         server.await_ready();
         server
     }
@@ -56,7 +63,7 @@ impl Server {
     pub(crate) fn crash(&self) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         stop(&mut process);
-        *process = Self::run(&self.data());
+        *process = Self::run(&self.data(), self.fsync);
         drop(process);
         self.await_ready();
     }
@@ -91,12 +98,12 @@ impl Server {
         command.status().unwrap().success()
     }
 
-    fn run(data: &Path) -> Child {
+    fn run(data: &Path, fsync: &str) -> Child {
         as_user("postgres")
             .arg("-D")
             .arg(data)
-            // Only a socket in the directory; a crash of the machine is not tested.
-            .args(["-c", "listen_addresses=", "-c", "fsync=off", "-k"])
+            // Only a socket in the directory.
+            .args(["-c", "listen_addresses=", "-c", fsync, "-k"])
             .arg(data)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
