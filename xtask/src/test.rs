@@ -97,7 +97,7 @@ const FULL_STEPS: [Step; 4] = [
 
 /// The programs of the conformance crate, with their arguments; the longest come first, so that
 /// the last does not run alone for long.
-const PROGRAMS: [(&str, &str, &[&str]); 15] = [
+const PROGRAMS: [(&str, &str, &[&str]); 16] = [
     ("client matrix", "moldau-conformance", &[]),
     ("clients of a cluster", "moldau-conformance", &CLUSTER),
     ("broker outages", "moldau-outages", &[]),
@@ -112,6 +112,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 15] = [
     ("reloads", "moldau-reloads", &["--rate", "1000"]),
     ("odd produces", "moldau-odd-produces", &[]),
     ("differences from Kafka", "moldau-differential", &[]),
+    ("differences of a cluster", "moldau-differential", &["--cluster"]),
     ("metrics of clients", "moldau-telemetry", &[]),
     ("crowd", "moldau-crowd", &[]),
 ];

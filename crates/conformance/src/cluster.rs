@@ -18,7 +18,7 @@ use crate::moldau::Moldau;
 use crate::process::{Process, free_ports, loopback};
 
 /// Ids of the brokers.
-pub(crate) const BROKERS: [i32; 3] = [1, 2, 3];
+pub(crate) const BROKERS: [i32; 3] = [0, 1, 2];
 
 /// The bucket of `s3-server`.
 const BUCKET: &str = "records";
@@ -49,15 +49,22 @@ pub struct Cluster {
 impl Cluster {
     /// Starts a cluster with the output of its processes in `directory`.
     pub fn start(binary: &Path, directory: &Path) -> Result<Self> {
+        Self::start_with(binary, directory, &json!({}))
+    }
+
+    /// The same, with keys that all brokers have.
+    pub fn start_with(binary: &Path, directory: &Path, keys: &serde_json::Value) -> Result<Self> {
         let files = tempfile::Builder::new().prefix("moldau-cluster-").tempdir()?;
         fs::set_permissions(files.path(), Permissions::from_mode(0o755))?;
         let (database, url) = database(files.path(), directory)?;
         let (store, endpoint) = store(files.path(), directory)?;
-        let keys = files.path().join("keys");
+        let credentials = files.path().join("credentials");
         let text = format!(
             "[default]\naws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n"
         );
-        write_secret(&keys, &text)?;
+        write_secret(&credentials, &text)?;
+        let common = files.path().join("broker.yaml");
+        fs::write(&common, keys.to_string())?;
         let mut brokers = Vec::new();
         for id in BROKERS {
             let config = json!({
@@ -68,7 +75,7 @@ impl Cluster {
                     "name": BUCKET,
                     "endpoint": &endpoint,
                     "prefix": "kafka",
-                    "credentials_file": &keys,
+                    "credentials_file": &credentials,
                 },
             });
             let file = files.path().join(format!("broker-{id}.yaml"));
@@ -76,7 +83,7 @@ impl Cluster {
             write_secret(&file, &config.to_string())?;
             brokers.push(Moldau::cluster_broker(
                 binary,
-                &file,
+                [&file, &common],
                 &format!("broker-{id}"),
                 directory,
             )?);

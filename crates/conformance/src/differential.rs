@@ -36,6 +36,7 @@ use serde_json::json;
 use self::scripts::malformed::CASES;
 use self::session::{Advertised, Answers, Session};
 use crate::check::Check;
+use crate::cluster::Cluster;
 use crate::kafka::Kafka;
 use crate::moldau::Moldau;
 use crate::peers::Peers;
@@ -63,24 +64,19 @@ pub struct Outcome {
 
 /// Asks both, and compares; writes the page anew if `write` says so.
 pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Result<Outcome> {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
-    let now = i64::try_from(now)?;
     let kafka = Kafka::start_with(peers, directory, KAFKA)?;
     let broker = start_broker(binary, directory)?;
     let of_kafka = session::advertised(kafka.bootstrap())?;
     let of_broker = session::advertised(broker.bootstrap())?;
     let both = both(&of_kafka, &of_broker);
-
-    let wanted = answers(kafka.bootstrap(), &both, now).context("Apache Kafka")?;
-    drop(kafka);
-    let found = answers(broker.bootstrap(), &both, now).context("the broker")?;
-
     let differences = differences::all();
+    let Conversations { kafka: wanted, ours: found } =
+        conversations(kafka, broker.bootstrap(), &both)?;
+
     let mut checks = compare::compare(&wanted, &found, &differences);
     checks.extend(unserved(&of_kafka, &of_broker, broker.bootstrap())?);
     broker.stop()?;
-    let scripted = wanted.keys().filter(|it| !CASES.contains(&it.case.as_str()));
-    let asked: BTreeSet<_> = scripted.map(|request| request.api).collect();
+    let asked = scripted(&wanted);
     let page = document::page(&of_kafka, &of_broker, &asked, &differences);
     checks.push(page_check(&page, write)?);
     let without_case = both.keys().filter_map(|key| ApiKey::from_key(*key));
@@ -89,19 +85,60 @@ pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Resul
     Ok(Outcome { checks, requests: wanted.len(), without_case })
 }
 
+/// The same with three brokers of a cluster, of which the controller is asked.
+pub fn run_cluster(peers: &Peers, binary: &Path, directory: &Path) -> Result<Outcome> {
+    let kafka = Kafka::start_with(peers, directory, KAFKA)?;
+    let cluster = Cluster::start_with(binary, directory, &keys())?;
+    let any = cluster.bootstrap();
+    let controller = session::controller(any.split(',').next().context("a broker")?)?;
+    let of_kafka = session::advertised(kafka.bootstrap())?;
+    let both = both(&of_kafka, &session::advertised(&controller)?);
+    let Conversations { kafka: wanted, ours: found } = conversations(kafka, &controller, &both)?;
+    cluster.stop()?;
+    let checks = compare::compare(&wanted, &found, &differences::of_clusters(&both));
+    Ok(Outcome { checks, requests: wanted.len(), without_case: Vec::new() })
+}
+
+/// What both servers answered.
+struct Conversations {
+    kafka: Answers,
+    ours: Answers,
+}
+
+/// Asks one after the other; Kafka is stopped in between.
+fn conversations(kafka: Kafka, ours: &str, versions: &Advertised) -> Result<Conversations> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
+    let now = i64::try_from(now)?;
+    let wanted = answers(kafka.bootstrap(), versions, now).context("Apache Kafka")?;
+    drop(kafka);
+    let found = answers(ours, versions, now).context("the broker")?;
+    Ok(Conversations { kafka: wanted, ours: found })
+}
+
+/// The APIs that scripts asked for, malformed requests aside.
+fn scripted(asked: &Answers) -> BTreeSet<ApiKey> {
+    let scripted = asked.keys().filter(|it| !CASES.contains(&it.case.as_str()));
+    scripted.map(|request| request.api).collect()
+}
+
 fn start_broker(binary: &Path, directory: &Path) -> Result<Moldau> {
     let port = free_ports(2)?;
-    let config = json!({
-        "log.dirs": directory.join("broker-data"),
-        "listeners": format!("PLAINTEXT://{}", loopback(port)),
-        "admin": loopback(port + 1).to_string(),
+    let mut config = keys();
+    config["log.dirs"] = json!(directory.join("broker-data"));
+    config["listeners"] = json!(format!("PLAINTEXT://{}", loopback(port)));
+    config["admin"] = json!(loopback(port + 1).to_string());
+    Moldau::configured("broker", binary, &config, directory, port, port + 1)
+}
+
+/// Keys of each broker of ours.
+fn keys() -> serde_json::Value {
+    json!({
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": true,
         "auto.create.topics.enable": false,
         "group.initial.rebalance.delay.ms": 0,
         "log.cleaner.backoff.ms": 200,
-    });
-    Moldau::configured("broker", binary, &config, directory, port, port + 1)
+    })
 }
 
 fn answers(address: &str, versions: &Advertised, now_ms: i64) -> Result<Answers> {

@@ -46,13 +46,13 @@ impl Moldau {
     /// Starts a broker of a cluster, whose file is given, under a name of its own.
     pub fn cluster_broker(
         binary: &Path,
-        file: &Path,
+        [cluster, config]: [&Path; 2],
         name: &str,
         directory: &Path,
     ) -> Result<Self> {
         let port = free_ports(2)?;
         let mut command = Command::new(binary);
-        command.args(["broker", "--cluster"]).arg(file);
+        command.args(["broker", "--cluster"]).arg(cluster).arg("--config").arg(config);
         command.args(["--listen", &loopback(port).to_string()]);
         command.args(["--admin", &loopback(port + 1).to_string()]);
         Self::start(name, command, directory, port, port + 1)

@@ -72,7 +72,9 @@ fn grow(
             );
             return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
         }
-        assignments.iter().try_for_each(|assignment| check_replicas(&assignment.broker_ids))?;
+        assignments
+            .iter()
+            .try_for_each(|assignment| check_replicas(call.state, &assignment.broker_ids))?;
     }
     if validate_only {
         return Ok(None);

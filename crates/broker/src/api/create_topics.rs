@@ -138,11 +138,7 @@ fn check_replication(state: &State, factor: i16) -> Result<(), Refusal> {
 
 fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Refusal> {
     if !topic.assignments.is_empty() {
-        if call.state.nodes.is_shared() {
-            let message = "a cluster assigns the partitions of a topic itself";
-            return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
-        }
-        return assigned_partitions(topic);
+        return assigned_partitions(call.state, topic);
     }
     check_replication(call.state, topic.replication_factor)?;
     match topic.num_partitions {
@@ -154,7 +150,7 @@ fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Ref
     }
 }
 
-fn assigned_partitions(topic: &CreatableTopic) -> Result<u32, Refusal> {
+fn assigned_partitions(state: &State, topic: &CreatableTopic) -> Result<u32, Refusal> {
     let invalid = |message: &str| Refusal::new(ErrorCode::InvalidReplicaAssignment, message);
     let excess = match (topic.replication_factor, topic.num_partitions) {
         (-1, -1) => None,
@@ -171,16 +167,18 @@ fn assigned_partitions(topic: &CreatableTopic) -> Result<u32, Refusal> {
     if !indexes.iter().copied().eq((0..).take(indexes.len())) {
         return Err(invalid("partitions should be a consecutive 0-based integer sequence"));
     }
-    topic.assignments.iter().try_for_each(|one| check_replicas(&one.broker_ids))?;
+    topic.assignments.iter().try_for_each(|one| check_replicas(state, &one.broker_ids))?;
     u32::try_from(indexes.len()).map_err(|_over| invalid("too many partitions"))
 }
 
-/// Checks the replicas that a client gives a partition: the one broker is all that there can be.
+/// Checks the replicas that a client gives a partition: the one broker is all that there can be. In
+/// a cluster, every broker serves every partition.
 ///
 /// # Errors
 /// `INVALID_REPLICA_ASSIGNMENT`.
-pub(crate) fn check_replicas(replicas: &[i32]) -> Result<(), Refusal> {
+pub(crate) fn check_replicas(state: &State, replicas: &[i32]) -> Result<(), Refusal> {
     let message = match (replicas, replicas.iter().min(), replicas.iter().max()) {
+        _ if state.nodes.is_shared() => "a cluster assigns the partitions of a topic itself".into(),
         ([NODE_ID], ..) => return Ok(()),
         (_, Some(other), _) | (_, _, Some(other)) if *other != NODE_ID => format!(
             "The manual partition assignment includes broker {other}, but no such broker is \

@@ -19,6 +19,9 @@ struct Arguments {
     /// Writes docs/compatibility.md instead of checking it.
     #[arg(long)]
     write: bool,
+    /// Asks three brokers of a cluster instead of one broker.
+    #[arg(long, conflicts_with = "write")]
+    cluster: bool,
 }
 
 fn main() -> Result<ExitCode> {
@@ -26,7 +29,10 @@ fn main() -> Result<ExitCode> {
     let peers = Peers::locate()?;
     let binary = find_binary(arguments.binary)?;
     let directory = tempfile::Builder::new().prefix("moldau-differential-").tempdir()?;
-    let outcome = differential::run(&peers, &binary, directory.path(), arguments.write)?;
+    let outcome = match arguments.cluster {
+        true => differential::run_cluster(&peers, &binary, directory.path())?,
+        false => differential::run(&peers, &binary, directory.path(), arguments.write)?,
+    };
     for check in outcome.checks.iter().filter(|check| !check.ok) {
         println!("{}\n{}\n", check.name, check.detail);
     }

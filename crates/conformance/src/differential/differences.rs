@@ -3,12 +3,13 @@
 mod cluster;
 mod groups;
 mod records;
+mod shared;
 mod topics;
 mod transactions;
 
 use moldau_protocol::ApiKey;
 
-use super::session::Request;
+use super::session::{Advertised, Request};
 
 /// A field whose values differ.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +63,14 @@ fn fits(pattern: &str, text: &str) -> bool {
         Some(beginning) => text.starts_with(beginning),
         None => text == pattern,
     }
+}
+
+/// Every row about a cluster that serves these APIs.
+pub(super) fn of_clusters(served: &Advertised) -> Vec<Difference> {
+    let mut rows = all();
+    rows.retain(|row| served.contains_key(&row.api.key()) && !shared::replaces(row));
+    rows.extend(shared::ROWS);
+    rows
 }
 
 /// Every row.

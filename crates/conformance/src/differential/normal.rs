@@ -22,6 +22,9 @@ const BROKERS: &[&str] = &[
     "ReplicaNodes",
 ];
 
+/// Lists with an element for each broker.
+const LISTS_OF_BROKERS: &[&str] = &["Brokers", "NodeEndpoints", "Nodes"];
+
 /// Fields that hold a time of the server's clock.
 const TIMES: &[&str] = &[
     "LastCaughtUpTimestamp",
@@ -46,9 +49,13 @@ const OF_CLOCK_MS_MAX: i64 = 3_600_000;
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) broker: i64,
+    /// Numbers and ports of all brokers.
+    pub(super) brokers: Vec<i64>,
+    pub(super) ports: Vec<i64>,
+    /// Those of the partitions of the scripts.
+    pub(super) leader_epochs: Vec<i64>,
     /// Times of records are shown as distances from this.
     pub(super) now_ms: i64,
-    pub(super) port: i64,
     pub(super) cluster: String,
     /// Names of topics by their ids.
     pub(super) topics: BTreeMap<String, String>,
@@ -72,7 +79,13 @@ impl Known {
     fn value(&self, field: &Field, value: &Tree) -> Tree {
         match value {
             Tree::List(elements) => {
-                Tree::List(elements.iter().map(|element| self.value(field, element)).collect())
+                let elements = elements.iter().map(|element| self.value(field, element));
+                let mut elements: Vec<_> = elements.collect();
+                if LISTS_OF_BROKERS.contains(&field.name) {
+                    // Three brokers look like one by now.
+                    elements.dedup();
+                }
+                Tree::List(elements)
             }
             Tree::Struct(_) => self.normal(value),
             Tree::Number(number) => self.number(field.name, *number),
@@ -88,10 +101,11 @@ impl Known {
 
     fn number(&self, name: &str, number: i64) -> Tree {
         let word = match name {
-            name if BROKERS.contains(&name) && number == self.broker => "<broker>",
+            name if BROKERS.contains(&name) && self.brokers.contains(&number) => "<broker>",
             name if TIMES.contains(&name) && number > CLOCK_MS_MIN => "<time>",
             name if SIZES.contains(&name) && number >= 0 => "<size>",
-            "Port" if number == self.port => "<port>",
+            "Port" if self.ports.contains(&number) => "<port>",
+            "LeaderEpoch" if self.leader_epochs.contains(&number) => "<leader epoch>",
             "ProducerId" if number >= 0 => "<producer>",
             "SessionId" if number > 0 => "<session>",
             "SubscriptionId" if number != 0 => "<subscription>",
@@ -125,15 +139,20 @@ impl Known {
     }
 
     fn text(&self, field: &Field, text: &str) -> String {
-        let address = format!("127.0.0.1:{}", self.port);
         match field.name {
             _ if field.entity == Some(Entity::Explanation) && !text.is_empty() => "<text>".into(),
             "ClusterId" if text == self.cluster => "<cluster>".to_owned(),
             "LogDir" if !text.is_empty() => "<directory>".to_owned(),
-            "ResourceName" if text == self.broker.to_string() => "<broker>".to_owned(),
+            "ResourceName" if self.brokers.iter().any(|broker| text == broker.to_string()) => {
+                "<broker>".to_owned()
+            }
             "Key" => self.without_ids(text),
             _ if !self.cluster.is_empty() && text == self.cluster => "<cluster>".to_owned(),
-            _ => without_random_end(text).replace(&address, "<address>"),
+            _ => {
+                let address = |port: &i64| format!("127.0.0.1:{port}");
+                let without = |text: String, port| text.replace(&address(port), "<address>");
+                self.ports.iter().fold(without_random_end(text), without)
+            }
         }
     }
 }
@@ -176,7 +195,7 @@ mod tests {
 
     #[test]
     fn only_what_the_server_itself_named_is_replaced() {
-        let known = Known { broker: 1, port: 9092, ..Known::default() };
+        let known = Known { brokers: vec![1], ports: vec![9092], ..Known::default() };
         let word = |word: &str| Tree::Text(word.to_owned());
         assert_eq!(known.number("LeaderId", 1), word("<broker>"));
         assert_eq!(known.number("LeaderId", -1), Tree::Number(-1));

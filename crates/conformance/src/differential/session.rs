@@ -80,16 +80,17 @@ pub(super) struct Session {
 impl Session {
     /// Connects, and takes every right from all but the administrator.
     pub(super) fn start(address: &str, versions: Advertised, now_ms: i64) -> Result<Self> {
-        let port = address.rsplit(':').next().context("a port")?.parse()?;
         let mut session = Self {
             administrator: Client::new(ADMINISTRATOR, address)?,
             stranger: Client::new(STRANGER, address)?,
             versions,
-            known: Known { port, now_ms, ..Known::default() },
+            known: Known { now_ms, ..Known::default() },
             answers: Answers::new(),
         };
         let cluster = session.must(ApiKey::DescribeCluster, &json!({"EndpointType": 1}))?;
-        session.known.broker = cluster.number("BrokerId")?;
+        session.known.broker = cluster.number("ControllerId")?;
+        session.known.brokers = cluster.numbers("BrokerId");
+        session.known.ports = cluster.numbers("Port");
         session.known.cluster = cluster.text("ClusterId")?;
         session.secure()?;
         Ok(session)
@@ -206,6 +207,8 @@ impl Session {
             let wanted = json!({"Topics": [{"Name": name}], "AllowAutoTopicCreation": false});
             let metadata = self.must(ApiKey::Metadata, &wanted)?;
             self.known.topics.insert(metadata.text("TopicId")?, (*name).to_owned());
+            // That of the records is 0, whoever leads.
+            self.known.leader_epochs = vec![0, metadata.number("LeaderEpoch")?];
         }
         Ok(())
     }
@@ -316,6 +319,20 @@ fn creation((name, partitions): &(&str, i32)) -> Value {
 
 fn latest_of(partition: i32) -> Value {
     json!({"PartitionIndex": partition, "CurrentLeaderEpoch": -1, "Timestamp": -1})
+}
+
+/// The address of the controller, which coordinates all groups of a cluster of ours.
+pub(super) fn controller(address: &str) -> Result<String> {
+    let (api, version) = (ApiKey::DescribeCluster, 1);
+    let body = tree::encode(&names::request_layout(api), version, &json!({"EndpointType": 1}))?;
+    let answer = Client::new(ADMINISTRATOR, address)?.call(api, version, &body)?;
+    let answer = answer.context("DescribeCluster is not answered")?;
+    let answer = tree::decode(&names::response_layout(api), version, &answer)?;
+    let controller = answer.number("ControllerId")?;
+    let (brokers, ports) = (answer.numbers("BrokerId"), answer.numbers("Port"));
+    let found = brokers.iter().position(|broker| *broker == controller);
+    let port = found.and_then(|at| ports.get(at)).context("the controller is not a broker")?;
+    Ok(format!("127.0.0.1:{port}"))
 }
 
 /// What a server advertises.

@@ -41,6 +41,13 @@ impl Tree {
         }
     }
 
+    /// Every number in a field with this name.
+    pub(super) fn numbers(&self, name: &str) -> Vec<i64> {
+        let number =
+            |value: &Self| if let Self::Number(number) = value { Some(*number) } else { None };
+        self.all(name).into_iter().filter_map(number).collect()
+    }
+
     /// The first text in a field with this name.
     pub(super) fn text(&self, name: &str) -> Result<String> {
         match self.all(name).first() {

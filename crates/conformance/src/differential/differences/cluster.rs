@@ -159,7 +159,7 @@ pub(super) const ROWS: &[Difference] = &[
         cases: &["metadata"],
         versions: (0, 2),
         fields: &[
-            ("Topics.Partitions.LeaderEpoch", "*", "0"),
+            ("Topics.Partitions.LeaderEpoch", "*", "<leader epoch>"),
             ("Topics.Partitions.HighWatermark", "*", "*"),
             ("Topics.Partitions.CurrentVoters.LogEndOffset", "*", "*"),
         ],

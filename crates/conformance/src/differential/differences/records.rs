@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Difference] = &[
         fields: &[
             ("Topics.Partitions.ErrorCode", "-1", "0"),
             ("Topics.Partitions.Offset", "-1", "*"),
-            ("Topics.Partitions.LeaderEpoch", "-1", "0"),
+            ("Topics.Partitions.LeaderEpoch", "-1", "<leader epoch>"),
         ],
         reason: ISOLATION,
     },

@@ -10,6 +10,9 @@ use crate::differential::session::Session;
 /// Enough for all that the topics hold.
 const BYTES_MAX: i32 = 1 << 20;
 
+/// No leader has this epoch.
+const EPOCH_TO_COME: i32 = 1_000_000;
+
 pub(super) fn run(session: &mut Session) -> Result<()> {
     produce(session)?;
     fetch(session)?;
@@ -114,10 +117,10 @@ fn fetch(session: &mut Session) -> Result<()> {
         ("a topic without partitions", fetch_of(&[fetched(session, ORDERS, &[])?])),
         ("a partition twice", fetch_of(&[fetched(session, ORDERS, &[from(0, 0), from(0, 2)])?])),
         ("a topic twice", fetch_of(&[one(ORDERS, from(0, 0))?, one(ORDERS, from(1, 0))?])),
-        ("a leader epoch to come", changed("CurrentLeaderEpoch", 5)?),
+        ("a leader epoch to come", changed("CurrentLeaderEpoch", EPOCH_TO_COME)?),
         ("a leader epoch of -2", changed("CurrentLeaderEpoch", -2)?),
         ("the leader epoch", changed("CurrentLeaderEpoch", 0)?),
-        ("a last epoch to come", changed("LastFetchedEpoch", 5)?),
+        ("a last epoch to come", changed("LastFetchedEpoch", EPOCH_TO_COME)?),
         ("the last epoch", changed("LastFetchedEpoch", 0)?),
         ("no bytes of the partition", changed("PartitionMaxBytes", 0)?),
         ("-1 bytes of the partition", changed("PartitionMaxBytes", -1)?),
@@ -221,7 +224,7 @@ fn leader_epochs(session: &mut Session) -> Result<()> {
     let cases = [
         ("the epoch", good.clone()),
         ("the epoch, knowing the leader's", of(ORDERS, 0, 0, 0)),
-        ("an epoch to come", of(ORDERS, 0, -1, 5)),
+        ("an epoch to come", of(ORDERS, 0, -1, EPOCH_TO_COME)),
         ("epoch -1", of(ORDERS, 0, -1, -1)),
         ("a leader epoch to come", of(ORDERS, 0, 5, 0)),
         ("an empty partition", of(EMPTY, 0, -1, 0)),
