@@ -156,7 +156,7 @@ fn reassign(
         Some(_) => {}
     }
     match &partition.replicas {
-        Some(replicas) => check_replicas(replicas),
+        Some(replicas) => check_replicas(call.state, replicas),
         None => {
             let message = "no reassignment of the partition is in progress";
             Err(Refusal::new(ErrorCode::NoReassignmentInProgress, message))
