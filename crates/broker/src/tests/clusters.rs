@@ -329,6 +329,7 @@ fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     let all = ["group.version", "share.version", "streams.version", "transaction.version"];
     assert_eq!(features, all);
     let mut assigned = creatable("table", -1);
+    assigned.replication_factor = -1;
     assigned.assignments =
         vec![CreatableReplicaAssignment { broker_ids: vec![1], ..Default::default() }];
     let refused = world

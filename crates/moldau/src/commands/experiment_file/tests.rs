@@ -152,10 +152,12 @@ fn a_mistake_in_a_system_is_reported_with_line_and_nearest_word() {
     );
     assert!(problem.ends_with("unknown key \"prepar\"; did you mean \"prepare\"?"), "{problem}");
     let problem = system_refused(&kafka.replacen("signal: term", "signal: trem", 1));
-    assert!(problem.ends_with("\"trem\" is not one of term, int, kill; did you mean \"term\"?"));
+    let wrong = "\"trem\" is not one of term, int, quit, kill; did you mean \"term\"?";
+    assert!(problem.ends_with(wrong), "{problem}");
     assert_eq!(
         system_refused(&kafka.replacen("role: broker", "role: server", 1)),
-        "test.yaml: invalid plan: process node: role: \"server\" is not one of broker, proxy"
+        "test.yaml: invalid plan: process node: role: \"server\" is not one of broker, proxy, \
+         database, store"
     );
 }
 
