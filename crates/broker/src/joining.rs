@@ -65,6 +65,7 @@ impl Services<Postgres, Bucket> {
         let postgres = Arc::new(Postgres::connect(&settings.postgres).await?);
         let bucket = Bucket::open(&settings.bucket)?;
         bucket.verify().await?;
+        postgres.claim_store(&settings.bucket).await?;
         let wakes = Arc::new(Wakes::default());
         let telling = Some(postgres.tell(Arc::clone(&wakes)));
         let frames = Arc::clone(&postgres) as Arc<dyn Frames>;

@@ -74,6 +74,14 @@ pub enum Error {
     /// Operator: the settings of the database or of the store are wrong.
     #[error("{0}")]
     Settings(String),
+    /// Operator: other brokers of the cluster keep their objects elsewhere.
+    #[error("the objects of this cluster are in bucket {bucket}, prefix \"{prefix}\"")]
+    OtherStore {
+        /// Bucket of the cluster.
+        bucket: String,
+        /// Prefix of the cluster.
+        prefix: String,
+    },
     /// Operator: the store refuses what this broker asks.
     #[error("the object store refuses: {0}")]
     StoreRefused(StoreRefusal),

@@ -20,6 +20,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::Error;
+use crate::bucket::BucketSettings;
 use crate::sequencer::{
     AbortedTransaction, Answer, Commit, Extent, Find, Found, LogId, LogProducer, ObjectKey,
     OpenTransaction, Outcome, Refusal, Retention, Sequencer, Swap, Topic,
@@ -71,6 +72,26 @@ impl Postgres {
         let pool = Pool::new(settings)?;
         schema::check(&pool).await?;
         Ok(Self { pool: Arc::new(pool), generation: Arc::default() })
+    }
+
+    /// Notes where the objects of the cluster are, if that is not known yet.
+    ///
+    /// # Errors
+    /// [`Error::OtherStore`]: they are elsewhere; [`Error::SequencerAway`].
+    pub async fn claim_store(&self, settings: &BucketSettings) -> Answer<()> {
+        let prefix = settings.prefix.trim_matches('/');
+        self.query(
+            "insert into moldau.store (bucket, prefix) values ($1, $2) on conflict do nothing",
+            &[&settings.bucket, &prefix],
+        )
+        .await?;
+        let rows = self.query("select bucket, prefix from moldau.store", &[]).await?;
+        let row = rows.first().ok_or_else(|| Error::Refused("an answer without a row".into()))?;
+        let (bucket, known): (String, String) = (value(row, 0)?, value(row, 1)?);
+        match bucket == settings.bucket && known == prefix {
+            true => Ok(()),
+            false => Err(Error::OtherStore { bucket, prefix: known }),
+        }
     }
 
     /// Tells other brokers what this one announces, and wakes its reads for what they tell, over

@@ -10,3 +10,10 @@ create table moldau.requests (
     -- Behind the frames that the answer may tell of.
     next_sequence bigint
 );
+
+-- Where the objects of the cluster are. A broker that looked for them elsewhere would lose records.
+create table moldau.store (
+    is_only boolean primary key default true check (is_only),
+    bucket text not null,
+    prefix text not null
+);

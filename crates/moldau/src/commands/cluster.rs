@@ -54,6 +54,7 @@ impl Services {
             connected => connected.context("PostgreSQL")?,
         };
         let bucket = open(&settings)?;
+        postgres.claim_store(&settings.bucket).await.with_context(|| bucket_name(&settings))?;
         Ok(Self { settings, postgres, bucket })
     }
 }
@@ -89,6 +90,7 @@ async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
     let schema_steps = Postgres::migrate(&settings.postgres).await.context("PostgreSQL")?;
     let postgres = Postgres::connect(&settings.postgres).await.context("PostgreSQL")?;
     bucket.verify().await.with_context(|| bucket_name(&settings))?;
+    postgres.claim_store(&settings.bucket).await.with_context(|| bucket_name(&settings))?;
     let status = postgres.status().await.context("PostgreSQL")?;
     let (schema_version, cluster_id) = (status.schema_version, status.cluster_id.to_string());
     let bucket = bucket_name(&settings);

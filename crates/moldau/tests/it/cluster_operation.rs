@@ -42,6 +42,19 @@ fn a_cluster_is_set_up_watched_checked_and_cleaned() {
         told("init", &file, &[], 0, "has the schema 7, made in 7 steps").await;
         told("init", &file, &[], 0, "nothing was changed").await;
         told("status", &file, &[], 1, "No broker is alive; there is no controller.\n").await;
+        let text = std::fs::read_to_string(&file).unwrap();
+        let elsewhere = dir.path().join("elsewhere.yaml");
+        std::fs::write(&elsewhere, text.replace("cluster/objects", "cluster/others")).unwrap();
+        let place = "prefix \"cluster/objects\"";
+        told("init", &elsewhere, &[], 1, place).await;
+        told("gc", &elsewhere, &[], 1, place).await;
+        let any = "127.0.0.1:0".to_owned();
+        let mut arguments =
+            ["broker", "--listen", &any, "--admin", &any, "--cluster"].map(str::to_owned).to_vec();
+        arguments.push(elsewhere.to_str().unwrap().to_owned());
+        let refused = tokio::task::spawn_blocking(move || run(arguments)).await.unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains(place), "{said}");
         let broker = services.broker(1).await;
         let connected = connect(broker.address).await;
         let mut numbered = Numbered::start(&connected, "numbers", ProducerOptions::default()).await;
