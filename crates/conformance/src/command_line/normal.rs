@@ -36,13 +36,26 @@ pub(super) fn lines(command: &Command, place: &Place<'_>, output: &str) -> Vec<S
                     .map(|part| masked(part, port, command))
                     .collect::<String>()
             });
-            words.collect::<Vec<_>>().join(" ")
+            with_sorted_set(words.collect::<Vec<_>>().join(" "))
         })
         .collect();
     if command.is_unordered {
         lines.sort_unstable();
     }
     lines
+}
+
+/// `kafka-acls` prints a set of Java, whose order differs from process to process.
+fn with_sorted_set(line: String) -> String {
+    const START: &str = "only supports operations [";
+    let Some((before, (set, after))) =
+        line.split_once(START).and_then(|(before, rest)| Some((before, rest.split_once(']')?)))
+    else {
+        return line;
+    };
+    let mut set: Vec<&str> = set.split(", ").collect();
+    set.sort_unstable();
+    format!("{before}{START}{}]{after}", set.join(", "))
 }
 
 /// A proxy has one port to connect to and others for its brokers.
@@ -135,6 +148,15 @@ mod tests {
         let shown =
             ["a BROKER FILES/x \"DIRECTORY\",1", "CreateTime:TIME TopicId: ID", "m-UUID PORT 0.5"];
         assert_eq!(normal("kafka-topics --list", output), shown);
+    }
+
+    #[test]
+    fn the_operations_of_a_resource_are_sorted() {
+        let shown = "GROUP only supports operations [ALL, DELETE, READ]";
+        let of =
+            |set: &str| normal("kafka-acls", &format!("GROUP only supports operations [{set}]"));
+        assert_eq!(of("READ, ALL, DELETE"), [shown]);
+        assert_eq!(of("DELETE, READ, ALL"), [shown]);
     }
 
     #[test]
