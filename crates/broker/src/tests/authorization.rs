@@ -63,6 +63,8 @@ fn named(names: &[&str]) -> MetadataRequest {
 fn a_client_without_rights_changes_nothing() {
     let world = World::secured();
     ask_everything(&world);
+    // Its frame also holds what the deletions left to be written, or follows it.
+    world.create("last", 1);
     let end = world.state.storage.end();
     world.be("mallory");
     let open = [
