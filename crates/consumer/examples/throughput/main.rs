@@ -128,14 +128,17 @@ fn start(arguments: &[String]) -> Result<(Process, String), Error> {
 /// Records per second; CPU seconds and page faults per million records.
 type Figures = (f64, f64, f64);
 
+/// The broker that the command line names, or one of its own.
+fn broker(options: &Options) -> Result<(Option<Process>, String), Error> {
+    if let Some(bootstrap) = &options.bootstrap {
+        return Ok((None, bootstrap.clone()));
+    }
+    let (process, address) = start(&["broker".to_owned()])?;
+    Ok((Some(process), address))
+}
+
 fn compare(options: &Options) -> Result<(), Error> {
-    let (_broker, bootstrap) = match &options.bootstrap {
-        Some(bootstrap) => (None, bootstrap.clone()),
-        None => {
-            let (process, address) = start(&["broker".to_owned()])?;
-            (Some(process), address)
-        }
-    };
+    let (_broker, bootstrap) = broker(options)?;
     for &partitions in &options.partitions {
         let topic = format!("{}-{partitions}-{}", options.topic, options.records);
         fill::fill(&bootstrap, &topic, partitions, options.records)?;

@@ -11,7 +11,7 @@ use moldau_consumer::{App, AppOptions, Message, record};
 use tokio::sync::Notify;
 
 use crate::modes::cpu_time;
-use crate::{Error, Options, fill, start};
+use crate::{Error, Options, broker, fill, start};
 
 /// Partitions of each topic, and threads of the app.
 const PARTITIONS: usize = 10;
@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// Fills topics, and starts a process for each measurement.
 pub(crate) fn compare(options: &Options) -> Result<(), Error> {
-    let (_broker, bootstrap) = start(&["broker".to_owned()])?;
+    let (_broker, bootstrap) = broker(options)?;
     let topics = options.topics.ok_or("no topics")?;
     let each = options.records / topics / PARTITIONS * PARTITIONS;
     let spread = names("spread", topics, each);
