@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use moldau_client::{
@@ -153,8 +154,8 @@ pub(crate) struct Runtime {
     /// Partitions that it has offered.
     offered: BTreeSet<TopicPartition>,
     scheduler: Scheduler<Chunk>,
-    readings: HashMap<PartitionId, Reading>,
-    by_name: HashMap<TopicPartition, PartitionId>,
+    readings: HashMap<PartitionId, Reading, RandomState>,
+    by_name: HashMap<TopicPartition, PartitionId, RandomState>,
     drains: Vec<Drain>,
     /// Partitions that the fetcher is to start again, and when.
     restarts: Vec<(Duration, PartitionId)>,
@@ -204,8 +205,8 @@ impl Runtime {
             tuning: Tuning::of(workers_now, share, parts.services.clock.now()),
             services: parts.services,
             workers,
-            readings: HashMap::new(),
-            by_name: HashMap::new(),
+            readings: HashMap::default(),
+            by_name: HashMap::default(),
             drains: Vec::new(),
             restarts: Vec::new(),
             lookup: None,

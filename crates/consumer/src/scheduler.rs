@@ -22,6 +22,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
+
 use crate::ledger::{Commit, Ledger};
 use partition::{LaneId, Partition};
 pub(crate) use pool::Pool;
@@ -118,10 +120,12 @@ pub(crate) struct Figures {
 /// The scheduler of all assigned partitions; `C` holds the records of a fetch.
 #[derive(Debug)]
 pub(crate) struct Scheduler<C> {
-    partitions: HashMap<PartitionId, Partition<C>>,
+    partitions: HashMap<PartitionId, Partition<C>, RandomState>,
     next_id: u64,
     /// Partitions with lanes that may run, in the order of their turns.
     turns: VecDeque<PartitionId>,
+    /// Partitions of which more may be committed than was taken.
+    changed: Vec<PartitionId>,
     /// When lanes may run again; the number tells apart those of the same time.
     timers: BTreeMap<(Duration, u64), (PartitionId, LaneId)>,
     next_timer: u64,
@@ -143,9 +147,10 @@ impl<C: Records> Scheduler<C> {
     /// `bytes_max` bytes in all queues, a partition may queue only an equal share of them.
     pub(crate) fn new(workers: usize, bytes_max: usize) -> Self {
         Self {
-            partitions: HashMap::new(),
+            partitions: HashMap::default(),
             next_id: 0,
             turns: VecDeque::new(),
+            changed: Vec::new(),
             timers: BTreeMap::new(),
             next_timer: 0,
             pools: Pools::default(),
@@ -195,6 +200,7 @@ impl<C: Records> Scheduler<C> {
         let bytes_max = self.bytes_max.saturating_sub(of_others).max(share.saturating_add(1));
         let next = partition.deliver(chunk, from, bytes_max);
         self.bytes += partition.bytes() - before;
+        self.changed.extend(partition.change().then_some(id));
         Self::take_turn(&mut self.turns, id, partition);
         next
     }
@@ -219,6 +225,7 @@ impl<C: Records> Scheduler<C> {
     pub(crate) fn pass(&mut self, id: PartitionId, next: i64) {
         if let Some(partition) = self.partitions.get_mut(&id) {
             partition.pass(next);
+            self.changed.extend(partition.change().then_some(id));
         }
     }
 
@@ -246,6 +253,7 @@ impl<C: Records> Scheduler<C> {
             match partition.start() {
                 Some((lane, slice)) => {
                     self.running += 1;
+                    self.changed.extend(partition.change().then_some(id));
                     self.pools.start(pool);
                     return Some((Ticket { partition: id, lane, pool }, slice));
                 }
@@ -320,6 +328,19 @@ impl<C: Records> Scheduler<C> {
         partition.take_commit()
     }
 
+    /// Partitions of which more may be committed than was taken. Each is named once, until it
+    /// changes again.
+    pub(crate) fn take_changed(&mut self) -> Vec<PartitionId> {
+        let changed = std::mem::take(&mut self.changed);
+        for id in &changed {
+            if let Some(partition) = self.partitions.get_mut(id) {
+                // What runs will have done more.
+                self.changed.extend(partition.end_change().then_some(*id));
+            }
+        }
+        changed
+    }
+
     /// What may be committed of a partition, if it has changed since it was last taken.
     pub(crate) fn take_commit(&mut self, id: PartitionId) -> Option<Commit> {
         self.change(id, Partition::take_commit).flatten()
@@ -329,6 +350,7 @@ impl<C: Records> Scheduler<C> {
     pub(crate) fn retake_commit(&mut self, id: PartitionId) {
         if let Some(partition) = self.partitions.get_mut(&id) {
             partition.retake_commit();
+            self.changed.extend(partition.change().then_some(id));
         }
     }
 

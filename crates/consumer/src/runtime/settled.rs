@@ -25,11 +25,12 @@ impl Runtime {
     fn take_settled(&mut self) -> Commits {
         let mut commits = Commits::default();
         let mut pending = self.pending.as_ref().map(|pending| pending.lock());
-        for (id, reading) in &self.readings {
-            if let Some(commit) = self.scheduler.take_commit(*id) {
+        for id in self.scheduler.take_changed() {
+            let Some(reading) = self.readings.get(&id) else { continue };
+            if let Some(commit) = self.scheduler.take_commit(id) {
                 commits.offsets.push((reading.name.clone(), committed_offset(commit, reading)));
                 if let Some(pending) = &mut pending {
-                    commits.outputs.extend(pending.take(*id));
+                    commits.outputs.extend(pending.take(id));
                 }
             }
         }

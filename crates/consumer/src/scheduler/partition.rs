@@ -77,6 +77,8 @@ pub(super) struct Partition<C> {
     handled: u64,
     /// What was last taken to be committed; `None` if it must be taken again.
     committed: Option<Commit>,
+    /// Whether it is among the partitions that changed.
+    is_changed: bool,
     /// Most records of the next slice.
     slice_records: usize,
     /// Queues of lanes that ended, for reuse.
@@ -105,6 +107,7 @@ impl<C: Records> Partition<C> {
             bytes: 0,
             handled: 0,
             committed,
+            is_changed: false,
             slice_records,
             spare_queues: Vec::new(),
             spare_slice: None,
@@ -461,6 +464,17 @@ impl<C: Records> Partition<C> {
         }
         self.committed = Some(commit.clone());
         Some(commit)
+    }
+
+    /// True if it must be put among the partitions that changed.
+    pub(super) fn change(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_changed, true)
+    }
+
+    /// It was taken out of the partitions that changed; true if it must be put back.
+    pub(super) fn end_change(&mut self) -> bool {
+        self.is_changed = self.running > 0;
+        self.is_changed
     }
 
     pub(super) fn retake_commit(&mut self) {

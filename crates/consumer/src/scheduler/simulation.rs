@@ -150,7 +150,7 @@ impl Simulation {
                 30..45 => self.start(member),
                 45..75 => self.work(member, true),
                 75..80 => self.now += Duration::from_millis(self.rng.u64(..400)),
-                80..90 => self.commit(member, log, true),
+                80..90 => self.commit(member, true),
                 90..93 => self.revoke(member, log),
                 93..97 => self.confirm(member, log),
                 97 if self.is_rough => self.lose(member, log),
@@ -257,14 +257,17 @@ impl Simulation {
         log.repeated += usize::from(!log.handled.insert(item.offset));
     }
 
-    fn commit(&mut self, member: usize, log: usize, may_fail: bool) {
-        let Member { scheduler, owned, .. } = &mut self.members[member];
-        let Some(Owned { id, .. }) = owned.get(&log) else { return };
-        let Some(commit) = scheduler.take_commit(*id) else { return };
-        if may_fail && self.rng.u8(..4) == 0 {
-            scheduler.retake_commit(*id);
-        } else {
-            self.store(log, commit);
+    fn commit(&mut self, member: usize, may_fail: bool) {
+        for id in self.members[member].scheduler.take_changed() {
+            let Member { scheduler, owned, .. } = &mut self.members[member];
+            let mut owned = owned.iter();
+            let Some((&log, _)) = owned.find(|(_, owned)| owned.id == id) else { continue };
+            let Some(commit) = scheduler.take_commit(id) else { continue };
+            if may_fail && self.rng.u8(..4) == 0 {
+                scheduler.retake_commit(id);
+            } else {
+                self.store(log, commit);
+            }
         }
     }
 
@@ -338,7 +341,7 @@ impl Simulation {
                 1 => self.confirm(member, log),
                 2 => self.fetch(member, log),
                 3 => self.start(member),
-                4 => self.commit(member, log, false),
+                4 => self.commit(member, false),
                 5 => self.now += Duration::from_secs(1),
                 _ => self.work(member, false),
             }

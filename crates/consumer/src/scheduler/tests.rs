@@ -206,12 +206,19 @@ fn a_drained_partition_commits_what_was_done_and_starts_nothing() {
 fn a_commit_counts_the_records_of_a_slice_that_runs_on() {
     let (mut scheduler, id) = scheduler(Order::Partition, &[None; 10]);
     assert_eq!(scheduler.take_commit(id), None, "nothing was done");
-    let (_, slice) = scheduler.next(NOW).expect("ready");
+    let (ticket, slice) = scheduler.next(NOW).expect("ready");
     slice.set_done(7);
+    assert_eq!(scheduler.take_changed(), [id]);
     assert_eq!(scheduler.take_commit(id).map(|commit| commit.offset), Some(7));
     assert_eq!(scheduler.take_commit(id), None);
     scheduler.retake_commit(id);
+    assert_eq!(scheduler.take_changed(), [id]);
     assert_eq!(scheduler.take_commit(id).map(|commit| commit.offset), Some(7));
+    slice.set_done(10);
+    scheduler.finish(ticket, Rest::Untried);
+    assert_eq!(scheduler.take_changed(), [id], "it ran when it was last taken");
+    assert_eq!(scheduler.take_commit(id).map(|commit| commit.offset), Some(10));
+    assert_eq!(scheduler.take_changed(), [], "nothing runs");
 }
 
 #[test]
