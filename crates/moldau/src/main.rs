@@ -2,7 +2,10 @@
 //! decides the exit code.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed; `lab` adds
-//! 2 records lost or damaged, 3 the run is invalid, 4 the environment.
+//! 2 records lost or damaged, 3 the run is invalid, 4 the environment. 141: nobody reads stdout.
+
+#[macro_use]
+mod output;
 
 mod arguments;
 mod commands;
@@ -21,6 +24,10 @@ use moldau_lab::checks::Verdict;
 use crate::arguments::{Arguments, BrokerAction, BrokerArguments, Command, ProxyAction};
 
 fn main() -> ExitCode {
+    output::until_reader_is_gone(run_command)
+}
+
+fn run_command() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return not_understood(&error),

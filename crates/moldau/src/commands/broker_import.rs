@@ -1,7 +1,6 @@
 //! `moldau broker import`: prints the broker's file for Kafka's `server.properties`. Exits 1 if a
 //! line is not supported.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -13,7 +12,7 @@ pub(crate) fn run(options: &BrokerImportOptions) -> anyhow::Result<ExitCode> {
     let path = &options.file;
     let translation = import::server_properties(&config::text(path)?)
         .map_err(|problem| anyhow!("{}{problem}", path.display()))?;
-    write!(std::io::stdout().lock(), "{translation}")?;
+    print!("{translation}");
     for line in &translation.unsupported {
         eprintln!("moldau: not supported: {}", line.replace(['\n', '\r'], " "));
     }

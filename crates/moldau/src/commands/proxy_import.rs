@@ -1,7 +1,6 @@
 //! `moldau proxy import`: prints our configuration for that of another proxy. Exits 1 if something
 //! has no translation.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use crate::arguments::ImportOptions;
@@ -12,7 +11,7 @@ pub(crate) fn run(options: &ImportOptions) -> anyhow::Result<ExitCode> {
         Some(path) => import::kroxylicious(config::read(path)?),
         None => import::kafka_proxy(&options.flags),
     };
-    write!(std::io::stdout().lock(), "{translation}")?;
+    print!("{translation}");
     for note in &translation.notes {
         eprintln!("moldau: not translated: {}", note.replace(['\n', '\r'], " "));
     }

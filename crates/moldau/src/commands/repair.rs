@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::arguments::{BrokerOptions, RepairOptions};
 use crate::commands::session::print_json;
 use crate::config;
+use crate::output;
 
 pub(crate) fn run(options: &RepairOptions) -> anyhow::Result<ExitCode> {
     let RepairOptions { config, data_dir, apply, json, topics } = options;
@@ -47,7 +48,7 @@ fn parse_name(text: &str) -> anyhow::Result<(Uuid, String)> {
 }
 
 fn print_report(report: &Report) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = output::stdout();
     if report.is_unfinished {
         writeln!(out, "a repair was interrupted; --apply completes it")?;
         return Ok(());

@@ -11,6 +11,7 @@ use tokio::runtime::Builder;
 
 use crate::arguments::ClusterOptions;
 use crate::config;
+use crate::output;
 
 /// How long a tool tries to reach the cluster: a person is waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -52,7 +53,7 @@ pub(crate) fn run(
 /// Stdout is closed.
 pub(crate) fn print_json<T: Serialize>(document: &T) -> anyhow::Result<()> {
     use std::io::Write;
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = output::stdout();
     serde_json::to_writer(&mut stdout, document)?;
     writeln!(stdout)?;
     Ok(())

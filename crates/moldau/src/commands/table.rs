@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use crate::output::stdout;
+
 /// Prints rows under their headings, each column as wide as its widest cell. Where stdout is a
 /// terminal that is too narrow, the cells of the widest columns are cut.
 ///
@@ -11,11 +13,11 @@ pub(crate) fn print_table<const N: usize>(
     headings: [&str; N],
     rows: &[[String; N]],
 ) -> anyhow::Result<()> {
-    let stdout = std::io::stdout();
-    let columns = rustix::termios::tcgetwinsize(&stdout).map(|size| usize::from(size.ws_col));
+    let columns =
+        rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
     // A terminal that does not know its size says zero.
     let columns = columns.ok().filter(|columns| *columns > 0);
-    Ok(write_table(&mut stdout.lock(), headings, rows, columns)?)
+    Ok(write_table(&mut stdout(), headings, rows, columns)?)
 }
 
 fn write_table<const N: usize>(

@@ -12,7 +12,7 @@ use moldau_client::{
 };
 
 use crate::traffic::{block_on, connect, soon};
-use crate::world::{Process, free_port, moldau, run};
+use crate::world::{Process, free_port, moldau, run, run_unread};
 
 /// Far beyond what any of these take.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -284,5 +284,32 @@ fn describe_shows_the_source_of_each_value() {
     ] {
         let config = configs.iter().find(|config| config["name"] == name).unwrap();
         assert_eq!((&config["value"], &config["source"]), (&value.into(), &source.into()));
+    }
+}
+
+/// Each of these panicked, or said that the pipe is broken.
+#[test]
+fn commands_whose_reader_is_gone_end_quietly() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Process::broker(dir.path(), &[]);
+    assert!(produce(&broker, "read", b"first\nsecond\n", &[]).status.success());
+    let bootstrap = broker.address.to_string();
+    let file = dir.path().join("server.properties");
+    std::fs::write(&file, "log.dirs=/data\n").unwrap();
+    let file = file.to_str().unwrap();
+    let commands: [&[&str]; 9] = [
+        &["topics", "--bootstrap", &bootstrap],
+        &["topics", "--bootstrap", &bootstrap, "--json"],
+        &["topics", "describe", "read", "--bootstrap", &bootstrap],
+        &["groups", "--bootstrap", &bootstrap, "--json"],
+        &["consume", "read", "--from-beginning", "--bootstrap", &bootstrap],
+        &["consume", "read", "--from-beginning", "--json", "--bootstrap", &bootstrap],
+        &["broker", "import", file],
+        &["proxy", "import", "--kafka-proxy", "--", "--bootstrap-server-mapping=a:1,127.0.0.1:2"],
+        &["lab", "list"],
+    ];
+    for command in commands {
+        // What a shell says of a process that SIGPIPE has ended.
+        assert_eq!(run_unread(command), (Some(141), String::new()), "{command:?}");
     }
 }

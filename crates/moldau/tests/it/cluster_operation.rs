@@ -1,5 +1,6 @@
 //! What an operator does with `moldau cluster`, on PostgreSQL and an S3 server.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -11,7 +12,7 @@ use moldau_cluster::{ObjectKey, Store};
 use crate::cluster::{PASSWORD, Services, s3_server};
 use crate::ledger::Repeats;
 use crate::traffic::{Numbered, block_on, connect};
-use crate::world::{free_port, run};
+use crate::world::{free_port, run, run_unread};
 
 /// Runs `moldau cluster ACTION`, and gives its exit code with all that it said.
 async fn cluster(action: &str, file: &Path, more: &[&str]) -> (Option<i32>, String) {
@@ -68,6 +69,10 @@ fn a_cluster_is_set_up_watched_checked_and_cleaned() {
             said.starts_with("1 broker is alive; broker 1 is the controller since 20"),
             "{said}"
         );
+        let arguments = ["cluster", "status", "--cluster"].map(OsString::from).into_iter();
+        let arguments = arguments.chain([file.as_os_str().to_owned()]);
+        let unread = tokio::task::spawn_blocking(move || run_unread(arguments)).await.unwrap();
+        assert_eq!(unread, (Some(141), String::new()));
         assert!(said.contains(" of records, in 1 topic with 3 partitions.\n"), "{said}");
         assert!(said.contains("fsync"), "the database of the test is not durable: {said}");
         drop(broker);

@@ -45,6 +45,17 @@ pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ou
     Command::new(moldau()).args(arguments).output().expect("the binary can be run")
 }
 
+/// The same, with its exit code and stderr where nobody reads stdout.
+pub(crate) fn run_unread<S: AsRef<OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().expect("there are descriptors");
+    drop(reader);
+    let output = Command::new(moldau()).args(arguments).stdout(writer).output();
+    let output = output.expect("the binary can be run");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 /// The result that `moldau lab ... --json` prints.
 pub(crate) fn result_of(output: &Output) -> RunResult {
     let said = String::from_utf8_lossy(&output.stderr);

@@ -8,6 +8,7 @@ use moldau_records::{BatchView, Decompressor, RecordView};
 use serde::Serialize;
 
 use crate::arguments::ConsumeOptions;
+use crate::output;
 
 /// Most bytes that one batch may unpack to.
 const BATCH_BYTES_MAX: usize = 256 << 20;
@@ -98,7 +99,7 @@ impl Printer {
             partition: fetched.partition,
             position: fetched.position,
         };
-        let mut stdout = io::stdout().lock();
+        let mut stdout = output::stdout();
         let mut next = fetched.position;
         for batch in fetched.batches() {
             if !self.print(&mut stdout, &source, &batch?, &mut next)? {
