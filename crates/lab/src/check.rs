@@ -68,6 +68,14 @@ pub struct Struck {
     pub to_us: u64,
 }
 
+impl Struck {
+    /// Whether it began while another one lasted, and is not the one that lasted.
+    #[must_use]
+    pub fn is_during(&self, other: &Self) -> bool {
+        (other.from_us < self.from_us) && (self.from_us < other.to_us)
+    }
+}
+
 /// What strikes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -164,6 +172,20 @@ impl Fault {
         }
     }
 
+    /// Whether it may begin while `outer` lasts: what one of them disturbs or ends, the other one
+    /// does not restore or need.
+    #[must_use]
+    pub fn may_begin_during(self, outer: Self) -> bool {
+        let of_same = |parts: &[Self]| parts.contains(&self) && parts.contains(&outer);
+        // A standby that gets nothing must not miss what a database restarts with.
+        let is_of_database = of_same(&[Self::Database, Self::Failover]);
+        let is_of_store = of_same(&[Self::StoreCut, Self::Store]);
+        let is_of_disk = self.is_of_disk() && outer.is_of_disk();
+        // A process that is gone, as a broker is whose disk fails, cannot be stopped.
+        let is_gone = self == Self::Stop && matches!(outer, Self::Kill | Self::Disk);
+        self != outer && !(is_of_database || is_of_store || is_of_disk || is_gone)
+    }
+
     /// Whether it needs a disk that can be told to fail.
     #[must_use]
     pub fn is_of_disk(self) -> bool {
@@ -190,6 +212,14 @@ impl CheckRecord {
         let first = report.found().filter_map(|(_, found)| found.examples.first());
         let examples = first.map(|anomaly| Example::of(history, anomaly)).collect();
         Ok(Self { source, totals: Totals::of(history), struck, report, examples })
+    }
+
+    /// Each fault that began while another one lasted, with that one.
+    pub fn overlaps(&self) -> impl Iterator<Item = (&Struck, &Struck)> {
+        // Clients end all the time, whatever lasts.
+        let outer = |inner: &Struck| self.struck.iter().find(|outer| inner.is_during(outer));
+        let struck = self.struck.iter().filter(|struck| struck.fault != Fault::Client);
+        struck.filter_map(move |inner| Some((outer(inner)?, inner)))
     }
 
     /// How often a fault struck.

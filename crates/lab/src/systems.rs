@@ -193,7 +193,12 @@ impl Process {
     /// # Errors
     /// [`Error::Machine`] when the operating system refuses.
     pub fn kill_and_restart(&mut self) -> Result<(), Error> {
-        self.kill_and_restart_after(|| ())
+        self.kill_at_once()?;
+        let output = File::options().append(true).open(&self.log);
+        let writing = format!("writing {}", self.log.display());
+        self.child = spawn(&self.spec, output.map_err(Error::machine(writing))?)?;
+        self.ended = None;
+        Ok(())
     }
 
     /// Ends the process by a signal and starts it again as it was started, without waiting until
@@ -206,18 +211,12 @@ impl Process {
         self.kill_and_restart()
     }
 
-    /// As [`Process::kill_and_restart`], with something that happens between both.
+    /// Kills the process with SIGKILL; it can be started again by [`Process::kill_and_restart`].
     ///
     /// # Errors
     /// [`Error::Machine`] when the operating system refuses.
-    pub fn kill_and_restart_after(&mut self, between: impl FnOnce()) -> Result<(), Error> {
-        self.kill_all()?;
-        between();
-        let output = File::options().append(true).open(&self.log);
-        let writing = format!("writing {}", self.log.display());
-        self.child = spawn(&self.spec, output.map_err(Error::machine(writing))?)?;
-        self.ended = None;
-        Ok(())
+    pub fn kill_at_once(&mut self) -> Result<(), Error> {
+        self.kill_all().map(drop)
     }
 
     /// Waits until the system is ready again.

@@ -174,6 +174,39 @@ fn a_sound_history_has_the_answer_that_there_is_no_anomaly() {
     let expected = "2 records, 2 transactions of 3 clients under 2 faults: no anomaly.";
     assert_eq!(page.answer, [expected]);
     assert!(page.links.iter().any(|link| link.path == "history.jsonl"));
+    assert!(page.charts.is_empty());
+}
+
+#[test]
+fn a_fault_that_began_while_another_one_lasted_is_drawn_below_it() {
+    let mut result = checked(&with(Kind::NonmonotonicPoll));
+    let Experiment::Check(record) = &mut result.experiment else { panic!() };
+    let struck = |fault, from_us, to_us| Struck { fault, from_us, to_us };
+    record.struck = vec![
+        struck(Fault::Store, 5, 11),
+        struck(Fault::Kill, 7, 9),
+        struck(Fault::Client, 10, 10),
+        struck(Fault::Stop, 11, 17),
+    ];
+    let record = record.clone();
+    let page = page(&result, &record);
+    let faults = |id: &str, row: &str| -> Vec<String> {
+        let chart = page.charts.iter().find(|chart| chart.id == id).unwrap();
+        let Plot::Timeline { spans, .. } = &chart.plot else { panic!() };
+        let of_row = spans.iter().filter(|span| span.row.starts_with(row));
+        of_row.map(|span| span.name.split(',').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(faults("overlaps", "overlap"), ["store failed", "broker killed"]);
+    let all = ["store failed", "broker killed", "client ended", "broker stopped"];
+    assert_eq!(faults("non-monotonic-poll", "faults"), all);
+}
+
+#[test]
+fn only_what_does_not_undo_a_fault_may_begin_during_it() {
+    let may_begin = |inner: Fault, outer| inner.may_begin_during(outer);
+    assert!(may_begin(Fault::Kill, Fault::Store) && may_begin(Fault::Failover, Fault::Stop));
+    assert!(!may_begin(Fault::Store, Fault::StoreCut) && !may_begin(Fault::Stop, Fault::Kill));
+    assert!(!Fault::ALL.iter().any(|fault| may_begin(*fault, *fault)));
 }
 
 #[test]

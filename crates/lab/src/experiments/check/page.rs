@@ -4,7 +4,7 @@ use moldau_checker::{Action, Kind, Outcome, Relation};
 use moldau_measure::numbers::{many, thousands};
 
 use super::HISTORY_FILE;
-use crate::check::{CheckRecord, Example, Fault, Shown, Source, is_transaction};
+use crate::check::{CheckRecord, Example, Fault, Shown, Source, Struck, is_transaction};
 use crate::page::{Arrow, Chart, Column, Detail, Link, Note, Page, Plot, Span, Standing, Table};
 use crate::result::RunResult;
 use crate::result_page;
@@ -13,6 +13,10 @@ use crate::result_page;
 const COMMITTED: usize = 3;
 const ABORTED: usize = 7;
 const UNKNOWN: usize = 5;
+
+/// Most overlaps and faults of a picture.
+const OVERLAPS_SHOWN: usize = 12;
+const FAULTS_SHOWN: usize = 6;
 
 /// The page of a checked history.
 pub fn page(result: &RunResult, record: &CheckRecord) -> Page {
@@ -25,7 +29,8 @@ pub fn page(result: &RunResult, record: &CheckRecord) -> Page {
     if page.standing.has_figures() {
         page.answer = answer(record);
         page.table = found(record);
-        page.charts = record.examples.iter().map(drawing).collect();
+        let drawn = record.examples.iter().map(|example| drawing(example, &record.struck));
+        page.charts = drawn.chain(overlaps(record)).collect();
     }
     page.details.push(Detail::table(kinds(record)));
     page.details.push(Detail::table(history(record)));
@@ -107,7 +112,9 @@ fn history(record: &CheckRecord) -> Table {
         ("operations with an unknown outcome", totals.unknown),
     ];
     let strikes = Fault::ALL.map(|fault| (fault.name(), record.strikes(fault)));
-    let strikes = strikes.iter().filter(|(_, count)| *count > 0);
+    let overlaps = u64::try_from(record.overlaps().count()).unwrap_or(u64::MAX);
+    let overlaps = [("faults that began while another one lasted", overlaps)];
+    let strikes = strikes.iter().chain(&overlaps).filter(|(_, count)| *count > 0);
     let rows = rows.iter().chain(strikes);
     Table {
         title: "History".into(),
@@ -117,8 +124,47 @@ fn history(record: &CheckRecord) -> Table {
     }
 }
 
-/// The operations of an anomaly in the order of time.
-pub(super) fn drawing(example: &Example) -> Chart {
+/// Faults that began while others lasted.
+fn overlaps(record: &CheckRecord) -> Option<Chart> {
+    let span = |tone: usize, struck: &Struck, outer: &Struck| Span {
+        row: format!("overlap at {} s", seconds(outer.from_us)),
+        ..fault_span(struck, tone)
+    };
+    let pairs = record.overlaps().take(OVERLAPS_SHOWN);
+    let spans: Vec<Span> = pairs
+        .flat_map(|(outer, inner)| [span(UNKNOWN, outer, outer), span(ABORTED, inner, outer)])
+        .collect();
+    let about = format!(
+        "Each fault that began while another one lasted, below that one; at most {OVERLAPS_SHOWN}. \
+         From left to right in the order of time, not to scale."
+    );
+    (!spans.is_empty()).then(|| Chart {
+        id: "overlaps".into(),
+        title: "Faults that overlapped".into(),
+        about,
+        series: Vec::new(),
+        plot: Plot::Timeline { spans, arrows: Vec::new() },
+    })
+}
+
+fn fault_span(struck: &Struck, tone: usize) -> Span {
+    let (from, to) = (struck.from_us, struck.to_us);
+    Span {
+        row: "faults".into(),
+        name: format!("{}, {} to {} s", struck.fault.name(), seconds(from), seconds(to)),
+        tone,
+        from,
+        to,
+        notes: Vec::new(),
+    }
+}
+
+fn seconds(us: u64) -> String {
+    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
+}
+
+/// The operations of an anomaly in the order of time, and the faults that lasted meanwhile.
+pub(super) fn drawing(example: &Example, struck: &[Struck]) -> Chart {
     let kind = example.anomaly.kind;
     let mut shown: Vec<&Shown> = example.operations.iter().collect();
     // Clients in the order in which they began, each with its operations.
@@ -128,7 +174,11 @@ pub(super) fn drawing(example: &Example) -> Chart {
     };
     shown.sort_by_key(|it| (begin(it.operation.client), it.operation.client, it.from_us, it.place));
     let places: Vec<usize> = shown.iter().map(|it| it.place).collect();
-    let spans = shown.iter().map(|it| span(example, it)).collect();
+    let lasted = |it: &&Struck| {
+        shown.iter().any(|shown| it.from_us <= shown.to_us && shown.from_us <= it.to_us)
+    };
+    let faults = struck.iter().filter(lasted).take(FAULTS_SHOWN).map(|it| fault_span(it, ABORTED));
+    let spans = shown.iter().map(|it| span(example, it)).chain(faults).collect();
     let about = "One lane for each operation, from left to right in the order of time, not to \
                  scale. Lines in bold show the anomaly.";
     let word = if example.anomaly.edges.is_empty() {
@@ -159,7 +209,6 @@ fn span(example: &Example, shown: &Shown) -> Span {
         (false, true) => "poll".into(),
         (false, false) => format!("send, {outcome}"),
     };
-    let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     let mut notes = notes(example, shown);
     if shown.left_out > 0 {
         let text = format!("and {} other records", thousands(shown.left_out));
