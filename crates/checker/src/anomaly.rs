@@ -25,6 +25,13 @@ pub enum Kind {
     PollSkip,
     /// The polls of a client went back.
     NonmonotonicPoll,
+    /// The group committed an offset behind an acknowledged record that no member polled.
+    LostDelivery,
+    /// A member read back a committed offset that is older than the last acknowledged one, or that
+    /// no member committed.
+    LostCommit,
+    /// The group's committed offset went back, without an assignment of the partition in between.
+    NonmonotonicCommit,
     /// A client sent two records one after the other, and the second has the lower offset.
     NonmonotonicSend,
     /// Operations that precede each other by their writes alone (Adya's G0).
@@ -37,7 +44,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, the worst first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::LostWrite,
         Self::Unseen,
         Self::Duplicate,
@@ -47,6 +54,9 @@ impl Kind {
         Self::UnwrittenRead,
         Self::PollSkip,
         Self::NonmonotonicPoll,
+        Self::LostDelivery,
+        Self::LostCommit,
+        Self::NonmonotonicCommit,
         Self::NonmonotonicSend,
         Self::WriteCycle,
         Self::MixedCycle,
@@ -65,6 +75,9 @@ impl Kind {
             Self::UnwrittenRead => "unwritten read",
             Self::PollSkip => "poll skip",
             Self::NonmonotonicPoll => "non-monotonic poll",
+            Self::LostDelivery => "lost delivery",
+            Self::LostCommit => "lost commit",
+            Self::NonmonotonicCommit => "non-monotonic commit",
             Self::NonmonotonicSend => "non-monotonic send",
             Self::WriteCycle => "write cycle (G0)",
             Self::MixedCycle => "write and read cycle (G1c)",
@@ -92,6 +105,16 @@ impl Kind {
             Self::UnwrittenRead => "A client polled a value that no client sent.",
             Self::PollSkip => "The polls of a client passed over a record.",
             Self::NonmonotonicPoll => "The polls of a client went back.",
+            Self::LostDelivery => {
+                "The group committed an offset behind a record that no member polled."
+            }
+            Self::LostCommit => {
+                "A member read back an offset older than the last acknowledged commit, or one that \
+                 no member committed."
+            }
+            Self::NonmonotonicCommit => {
+                "The group's committed offset went back, without a new assignment of the partition."
+            }
             Self::NonmonotonicSend => "The later of two sends of a client has the lower offset.",
             Self::WriteCycle => "Transactions and sends have records before each other's.",
             Self::MixedCycle => "A transaction polled from one that has a record behind its own.",

@@ -11,7 +11,7 @@ pub struct History {
     pub operations: Vec<Operation>,
 }
 
-/// A transaction of one client, or a single send or poll outside of transactions.
+/// A transaction of one client, or a send, poll, assignment or commit of offsets outside of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operation {
@@ -76,6 +76,21 @@ pub enum Action {
     Position {
         /// The partition.
         partition: u32,
+    },
+    /// A partition was assigned to the client, a member of the group, which read the committed
+    /// offset and goes on from there. From then on its polls are those of the group.
+    Resume {
+        /// The partition.
+        partition: u32,
+        /// The committed offset. Without one, the group begins at the start.
+        offset: Option<i64>,
+    },
+    /// A member committed the group's offset in a partition.
+    Commit {
+        /// The partition.
+        partition: u32,
+        /// The offset: of the next record to poll.
+        offset: i64,
     },
     /// The client has polled a partition from its start to its end, after the last send of the
     /// history. Without one, no record of the partition counts as missing.

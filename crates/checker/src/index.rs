@@ -99,7 +99,7 @@ impl<'a> Index<'a> {
                         self.add_write(value, write)?;
                     }
                     Action::End { partition } => drop(self.whole.insert(partition)),
-                    Action::Poll { .. } | Action::Position { .. } => {}
+                    _ => {}
                 }
             }
         }

@@ -3,7 +3,8 @@
 //! A history holds what each client sent, polled, committed and aborted, with the times on one
 //! clock. [`check`] decides from the history alone, so any cluster and any client can be judged.
 //! The anomalies are those of Jepsen's workload for Kafka and of Adya's "Weak Consistency"
-//! (1999, section 4.2): lost and duplicate records, aborted reads, polls out of order, cycles.
+//! (1999, section 4.2): lost and duplicate records, aborted reads, polls out of order, cycles; and
+//! those of a consumer group: lost deliveries and commits.
 //!
 //! # Layout
 //! | module | subject |
@@ -15,6 +16,7 @@
 //! | `writes` | offsets with two values, duplicates, lost and unseen records, order of sends |
 //! | `reads` | aborted, premature and unwritten reads |
 //! | `polls` | polls that skip records or go back |
+//! | `groups` | committed offsets that are lost, go back or pass over records |
 //! | `cycles` | cycles of writes and reads between operations |
 //!
 //! # Invariants
@@ -25,6 +27,7 @@
 
 mod anomaly;
 mod cycles;
+mod groups;
 mod history;
 mod index;
 mod polls;
@@ -51,6 +54,7 @@ pub fn check(history: &History) -> Result<Report, Error> {
     writes::find(&index, &mut report);
     reads::find(&index, &mut report);
     polls::find(&index, &mut report);
+    groups::find(&index, &mut report);
     cycles::find(&index, &mut report);
     Ok(report)
 }

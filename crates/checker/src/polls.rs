@@ -15,8 +15,8 @@ pub(crate) fn find(index: &Index<'_>, report: &mut Report) {
     let mut positions = Positions::new();
     for (number, client, action) in steps(index) {
         match action {
-            Action::Send { .. } | Action::End { .. } => {}
-            Action::Position { partition } => {
+            Action::Send { .. } | Action::Commit { .. } | Action::End { .. } => {}
+            Action::Position { partition } | Action::Resume { partition, .. } => {
                 positions.remove(&(client, *partition));
             }
             Action::Poll { partition, records } => {

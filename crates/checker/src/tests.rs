@@ -76,6 +76,22 @@ fn poll_of(partition: u32, records: &[(i64, u64)]) -> Action {
     Action::Poll { partition, records }
 }
 
+/// A member to which partition 0 was assigned, and the committed offset that it read.
+fn resume(offset: Option<i64>) -> Action {
+    Action::Resume { partition: 0, offset }
+}
+
+fn commit(offset: i64) -> Action {
+    Action::Commit { partition: 0, offset }
+}
+
+/// Three records, and a member that has polled and committed two of them.
+fn two_of_three_committed() -> Story {
+    let sent = Story::default().alone(0, send(10, 0)).alone(0, send(11, 1)).alone(0, send(12, 2));
+    let resumed = sent.alone(1, resume(None));
+    resumed.alone(1, poll(&[(0, 10), (1, 11)])).alone(1, commit(2))
+}
+
 fn only(report: &Report, kind: Kind) -> Found {
     let (_, found) = report.found().find(|(it, _)| *it == kind).expect("it is found");
     found.clone()
@@ -257,6 +273,111 @@ fn a_send_follows_all_that_had_ended_not_only_the_one_before() {
     // The second is under way when the third begins, the first is not.
     story.history.operations[1].steps[0].to_us = 1_000;
     assert_eq!(only(&story.report(), Kind::NonmonotonicSend).examples[0].operations, [0, 2]);
+}
+
+#[test]
+fn a_group_that_goes_on_where_it_was_has_no_anomaly() {
+    let story = two_of_three_committed()
+        .alone(2, resume(Some(2)))
+        .alone(2, poll(&[(2, 12)]))
+        .add(2, false, Outcome::Unknown, vec![commit(3)])
+        .alone(3, resume(Some(3)))
+        .alone(4, resume(Some(3)));
+    assert_eq!(story.counts(), []);
+    // The last commit may have had no effect, or take effect late.
+    let story = two_of_three_committed()
+        .alone(2, resume(Some(2)))
+        .alone(2, poll(&[(2, 12)]))
+        .add(2, false, Outcome::Unknown, vec![commit(3)])
+        .alone(3, resume(Some(2)))
+        .alone(3, resume(Some(3)));
+    assert_eq!(story.counts(), []);
+}
+
+#[test]
+fn a_record_that_no_member_polled_before_the_committed_offset_is_a_lost_delivery() {
+    let sent = || two_of_three_committed().alone(0, send(13, 3));
+    let skipped = sent().alone(2, resume(Some(2))).alone(2, poll(&[(3, 13)])).alone(2, commit(4));
+    // What a client outside of the group polled was not delivered to the group.
+    let skipped = skipped.whole(3, &[(0, 10), (1, 11), (2, 12), (3, 13)]);
+    let lost = only(&skipped.report(), Kind::LostDelivery);
+    assert_eq!(skipped.counts(), [(Kind::LostDelivery, 1)]);
+    assert_eq!((&lost.examples[0].offsets, lost.examples[0].value), (&vec![2, 4], Some(12)));
+    assert_eq!(lost.examples[0].operations, [2, 9]);
+    // What is not behind a committed offset may still be delivered.
+    let open = sent().whole(3, &[(0, 10), (1, 11), (2, 12), (3, 13)]);
+    assert_eq!(open.counts(), []);
+}
+
+#[test]
+fn a_group_polls_no_record_of_an_aborted_transaction_before_its_committed_offset() {
+    let story = Story::default()
+        .transaction(0, Outcome::Aborted, vec![send(10, 0)])
+        .alone(0, send(11, 2))
+        .alone(1, resume(None))
+        .alone(1, poll(&[(2, 11)]))
+        .alone(1, commit(3));
+    assert_eq!(story.counts(), []);
+}
+
+#[test]
+fn an_offset_older_than_the_last_acknowledged_commit_is_a_lost_commit() {
+    let committed = || two_of_three_committed().alone(1, poll(&[(2, 12)])).alone(1, commit(3));
+    let older = committed().alone(2, resume(Some(2)));
+    let lost = only(&older.report(), Kind::LostCommit);
+    assert_eq!(older.counts(), [(Kind::LostCommit, 1)]);
+    assert_eq!(
+        (&lost.examples[0].offsets, &lost.examples[0].operations),
+        (&vec![3, 2], &vec![7, 8])
+    );
+    assert_eq!(committed().alone(2, resume(None)).counts(), [(Kind::LostCommit, 1)]);
+    // The member read it while the last commit was under way.
+    let mut story = older;
+    story.history.operations[7].steps[0].to_us = 1_000;
+    assert_eq!(story.counts(), []);
+}
+
+#[test]
+fn an_offset_that_no_member_committed_is_a_lost_commit() {
+    let story = two_of_three_committed().alone(2, resume(Some(1)));
+    assert_eq!(story.counts(), [(Kind::LostCommit, 1)]);
+    let later = two_of_three_committed().alone(2, resume(Some(3))).add(
+        1,
+        false,
+        Outcome::Unknown,
+        vec![commit(3)],
+    );
+    let kinds: Vec<Kind> = later.report().found().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, [Kind::LostDelivery, Kind::LostCommit]);
+}
+
+#[test]
+fn a_commit_of_a_member_that_lost_the_partition_is_a_non_monotonic_commit() {
+    let taken_over = || {
+        let story = two_of_three_committed().alone(2, resume(Some(2)));
+        story.alone(2, poll(&[(2, 12)])).alone(2, commit(3))
+    };
+    let back = taken_over().alone(1, commit(2));
+    let found = only(&back.report(), Kind::NonmonotonicCommit);
+    assert_eq!(back.counts(), [(Kind::NonmonotonicCommit, 1)]);
+    assert_eq!(
+        (&found.examples[0].offsets, &found.examples[0].operations),
+        (&vec![3, 2], &vec![8, 9])
+    );
+    // The cluster refused it, or the client never learned what became of it.
+    for outcome in [Outcome::Aborted, Outcome::Unknown] {
+        let story = taken_over().add(1, false, outcome, vec![commit(2)]);
+        assert_eq!(story.counts(), [], "{outcome:?}");
+    }
+}
+
+/// A member to which the partition was assigned again goes on from what it read: if that was too
+/// old, the commit before is lost, and it is right to commit less.
+#[test]
+fn a_commit_after_an_assignment_may_go_back() {
+    let story = two_of_three_committed().alone(2, resume(Some(0)));
+    let story = story.alone(2, poll(&[(0, 10)])).alone(2, commit(1));
+    assert_eq!(story.counts(), [(Kind::LostCommit, 1)]);
 }
 
 #[test]

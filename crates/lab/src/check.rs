@@ -48,6 +48,12 @@ pub struct Totals {
     pub acked: u64,
     /// Records received by all clients together.
     pub polled: u64,
+    /// Acknowledged commits of the group's offset in a partition.
+    #[serde(default)]
+    pub commits: u64,
+    /// Assignments of a partition to a member of the group.
+    #[serde(default)]
+    pub assignments: u64,
     /// Committed transactions.
     pub committed: u64,
     /// Aborted transactions.
@@ -257,6 +263,10 @@ impl Totals {
                 Action::Poll { records, .. } => {
                     self.polled += u64::try_from(records.len()).unwrap_or(u64::MAX);
                 }
+                Action::Commit { .. } => {
+                    self.commits += u64::from(operation.outcome == Outcome::Committed);
+                }
+                Action::Resume { .. } => self.assignments += 1,
                 Action::Position { .. } | Action::End { .. } => {}
             }
         }

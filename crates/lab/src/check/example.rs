@@ -58,7 +58,7 @@ impl Example {
         place: usize,
         partition: u32,
         offset: Option<i64>,
-        value: u64,
+        value: Option<u64>,
     ) -> bool {
         let operation = self.operations.iter().find(|shown| shown.place == place);
         operation.is_some_and(|shown| {
@@ -101,13 +101,13 @@ impl<'a> Evidence<'a> {
         Self { anomaly, related: anomaly.edges.iter().filter_map(of_edge).collect() }
     }
 
-    fn has(&self, partition: u32, offset: Option<i64>, value: u64) -> bool {
+    fn has(&self, partition: u32, offset: Option<i64>, value: Option<u64>) -> bool {
         let Anomaly { value: of, partition: place, offsets, .. } = self.anomaly;
         let is_at = |offset: i64| {
             *place == Some(partition) && offsets.contains(&offset)
                 || self.related.contains(&(partition, offset))
         };
-        *of == Some(value) || offset.is_some_and(is_at)
+        value.is_some() && *of == value || offset.is_some_and(is_at)
     }
 }
 
@@ -132,17 +132,21 @@ impl Room {
     fn kept(&mut self, step: &Step, evidence: &Evidence<'_>) -> Option<Step> {
         match &step.action {
             Action::Send { partition, value, offset } => {
-                self.takes(evidence.has(*partition, *offset, *value)).then(|| step.clone())
+                self.takes(evidence.has(*partition, *offset, Some(*value))).then(|| step.clone())
             }
             Action::Poll { partition, records } => {
                 let mut kept = records.clone();
                 kept.retain(|seen| {
-                    self.takes(evidence.has(*partition, Some(seen.offset), seen.value))
+                    self.takes(evidence.has(*partition, Some(seen.offset), Some(seen.value)))
                 });
                 let is_empty = kept.is_empty();
                 let action = Action::Poll { partition: *partition, records: kept };
                 (!is_empty).then_some(Step { from_us: step.from_us, to_us: step.to_us, action })
             }
+            Action::Commit { partition, offset } => {
+                self.takes(evidence.has(*partition, Some(*offset), None)).then(|| step.clone())
+            }
+            Action::Resume { .. } => Some(step.clone()),
             Action::Position { .. } | Action::End { .. } => None,
         }
     }

@@ -17,6 +17,14 @@ fn poll(partition: u32, records: &[(i64, u64)]) -> Action {
     Action::Poll { partition, records }
 }
 
+fn resume(offset: Option<i64>) -> Action {
+    Action::Resume { partition: 0, offset }
+}
+
+fn commit(offset: i64) -> Action {
+    Action::Commit { partition: 0, offset }
+}
+
 /// Operations one after the other; of each its client, outcome, whether it is a transaction, steps.
 fn history(operations: &[(u32, Outcome, bool, Vec<Action>)]) -> History {
     let mut now_us = 0;
@@ -32,6 +40,24 @@ fn history(operations: &[(u32, Outcome, bool, Vec<Action>)]) -> History {
         made.operations.push(Operation { client: *client, commit_us, outcome: *outcome, steps });
     }
     made
+}
+
+/// Operations with this anomaly of the group.
+fn of_group(kind: Kind) -> Vec<(u32, Outcome, bool, Vec<Action>)> {
+    let alone = |client, action| (client, Outcome::Committed, false, vec![action]);
+    let polled = |offset, value| {
+        let member = [resume(None), poll(0, &[(offset, value)])].map(|action| alone(1, action));
+        let sent = [send(0, 10, 0), send(0, 11, 1)].map(|action| alone(0, action));
+        sent.into_iter().chain(member)
+    };
+    let all = alone(3, poll(0, &[(0, 10), (1, 11)]));
+    match kind {
+        Kind::LostDelivery => polled(1, 11).chain([alone(1, commit(2)), all]).collect(),
+        Kind::LostCommit => {
+            polled(0, 10).chain([alone(1, commit(1)), alone(2, resume(Some(0)))]).collect()
+        }
+        _ => polled(0, 10).chain([commit(1), commit(0)].map(|it| alone(1, it))).collect(),
+    }
 }
 
 /// A history that has this anomaly first of all.
@@ -80,6 +106,7 @@ fn with(kind: Kind) -> History {
             alone(0, send(0, 11, 0)),
             alone(1, poll(0, &[(0, 11), (1, 10)])),
         ],
+        Kind::LostDelivery | Kind::LostCommit | Kind::NonmonotonicCommit => of_group(kind),
         Kind::WriteCycle => vec![
             both(0, vec![send(0, 10, 0), send(1, 11, 1)]),
             both(1, vec![send(0, 20, 1), send(1, 21, 0)]),
@@ -96,12 +123,10 @@ fn with(kind: Kind) -> History {
             both(1, vec![send(1, 20, 0), poll(0, &[(0, 10)])]),
         ],
     });
+    // All asked at the start, but for the one that must ask late.
+    let asked_us = if kind == Kind::PrecommittedRead { 100 } else { 0 };
     for operation in &mut made.operations {
-        // All asked at the start, but for the one that must ask late.
-        operation.commit_us = operation.commit_us.map(|_| 0);
-        if kind == Kind::PrecommittedRead {
-            operation.commit_us = operation.commit_us.map(|_| 100);
-        }
+        operation.commit_us = operation.commit_us.map(|_| asked_us);
     }
     made
 }

@@ -5,9 +5,11 @@
 mod clients;
 mod clock;
 mod ending;
+mod member;
 mod nemesis;
 mod page;
 mod recorder;
+mod world;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,11 +35,12 @@ use crate::checks::{Check, Weight};
 use crate::environment::Environment;
 use crate::result::{Arm, Experiment, RunResult, result_id};
 use crate::systems::{Installations, LinkEnd, Process, SystemFile, bare_relay, free_addresses};
-use clients::{OPERATION_TIMEOUT, REQUEST_TIMEOUT, Role, World};
+use clients::Role;
 use clock::BrokerClocks;
 use moldau_load::generator::target;
 use moldau_measure::Error;
 use recorder::{RECORDS_MAX, Recorder};
+use world::{OPERATION_TIMEOUT, REQUEST_TIMEOUT, World};
 
 pub use page::page;
 
@@ -47,8 +50,8 @@ pub const LENGTH: Duration = Duration::from_secs(105);
 /// The same in the short form.
 pub const QUICK_LENGTH: Duration = Duration::from_secs(30);
 
-/// Fewest clients: one of each role.
-const CLIENTS_MIN: u16 = 4;
+/// Fewest clients: all roles, with two members of the group.
+const CLIENTS_MIN: u16 = 6;
 
 /// Most clients: all of them are on one thread.
 const CLIENTS_MAX: u16 = 64;
@@ -66,7 +69,7 @@ pub const PARTITIONS: u16 = 4;
 const OPERATIONS_PER_SECOND: f64 = 200.0;
 
 /// Records that an operation sends and that clients poll of it, on average.
-const RECORDS_PER_OPERATION: f64 = 12.0;
+const RECORDS_PER_OPERATION: f64 = 13.0;
 
 /// What a disk needs that can be told to fail.
 const DISK_NEEDS: &str = "such a disk needs /dev/fuse, and root or fusermount3";
@@ -128,7 +131,11 @@ pub fn run(
     let mut more = std::mem::take(&mut scene.notes);
     more.push(has_survived(&survived));
     if survived.is_ok() {
-        more.push(is_read_back(&scene.read_all(plan)));
+        let unread = scene.read_all(plan);
+        more.push(is_read_back("the last client", &unread));
+        if unread.is_ok_and(|unread| unread.is_empty()) {
+            more.push(is_read_back("the group", &scene.end_group()));
+        }
         let mut last = scene.world.recorder.history();
         keep(&id, &last)?;
         history.operations.append(&mut last.operations);
@@ -329,6 +336,11 @@ impl Scene {
         })
     }
 
+    /// Reads everything as a member of the group; gives the partitions whose end was not reached.
+    fn end_group(&self) -> Result<Vec<i32>, Error> {
+        self.runtime.block_on(ending::end_group(&self.world))
+    }
+
     /// Deletes the topic and ends the system; gives a note if one of them fails.
     fn end(self) -> Option<Check> {
         let Self { running, world, disk: _disk, .. } = self;
@@ -482,14 +494,14 @@ fn has_survived(survived: &Result<(), Error>) -> Check {
     }
 }
 
-fn is_read_back(unread: &Result<Vec<i32>, Error>) -> Check {
+fn is_read_back(reader: &str, unread: &Result<Vec<i32>, Error>) -> Check {
     let found = match unread {
         Ok(unread) if unread.is_empty() => "none".into(),
         Ok(unread) => unread.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         Err(error) => error.to_string(),
     };
     Check {
-        name: "partitions that the last client could not read to their end".into(),
+        name: format!("partitions that {reader} could not read to their end"),
         passed: unread.as_ref().is_ok_and(Vec::is_empty),
         weight: Weight::Validity,
         found,

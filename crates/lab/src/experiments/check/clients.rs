@@ -2,36 +2,18 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use moldau_checker::Seen;
-use moldau_client::{
-    Cluster, ClusterOptions, Delivery, Fetched, Fetcher, FetcherOptions, Isolation,
-    PartitionHandle, Producer, ProducerOptions, Record, Reset, Start,
-};
+use moldau_client::{Cluster, Fetcher, PartitionHandle, Producer, Record, Start};
 use moldau_records::Decompressor;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use super::recorder::{Open, Recorder, Replies};
-
-/// How long clients wait for an answer: less than the broker may stand still, so that requests are
-/// repeated.
-pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How long a batch is tried.
-const DELIVERY_TIMEOUT: Duration = Duration::from_secs(8);
-
-/// How long other requests are tried. A JVM takes some seconds to come back.
-pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// After how long the cluster aborts a transaction whose client is gone.
-const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long a poll waits for records.
-const POLL_WAIT: Duration = Duration::from_millis(50);
+use super::member::Member;
+use super::recorder::{Open, Replies};
+use super::world::{POLL_WAIT, Polling, World};
 
 /// Records that a client goes back when it begins to read, and when it seeks, at most.
 const BACK_MAX: i64 = 200;
@@ -39,6 +21,9 @@ const BACK_MAX: i64 = 200;
 /// Share of transactions that are aborted, and of polls before which the client seeks.
 const ABORTED_SHARE: f64 = 0.2;
 const SEEK_SHARE: f64 = 0.03;
+
+/// Share of a member's turns that end with a commit.
+const COMMIT_SHARE: f64 = 0.2;
 
 /// Records of an operation.
 const SENDS_MAX: usize = 4;
@@ -48,12 +33,6 @@ const LIFE_MS: std::ops::Range<u64> = 3_000..20_000;
 
 /// Pause of a client that takes the place of one that failed.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
-
-/// Bytes to which a batch may unpack. Nothing is compressed.
-const BATCH_BYTES_MAX: usize = 1 << 20;
-
-/// The value of records whose bytes are not a value of the workload: no client sends it.
-const FOREIGN: u64 = u64::MAX;
 
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,84 +45,24 @@ pub(super) enum Role {
     Exchange,
     /// Polls, and seeks now and then.
     Poller,
+    /// Polls as a member of the group, and commits offsets.
+    Member,
 }
 
 impl Role {
-    const ALL: [Self; 4] = [Self::Sender, Self::Transactions, Self::Exchange, Self::Poller];
+    /// Two members, between which partitions move.
+    const ALL: [Self; 6] = [
+        Self::Sender,
+        Self::Transactions,
+        Self::Exchange,
+        Self::Poller,
+        Self::Member,
+        Self::Member,
+    ];
 
     /// What the clients of a place do.
     pub(super) fn of(place: usize) -> Self {
         Self::ALL.get(place % Self::ALL.len()).copied().unwrap_or(Self::Sender)
-    }
-}
-
-/// What all clients of a run know.
-pub(super) struct World {
-    /// Addresses, separated by commas.
-    pub(super) bootstrap: String,
-    pub(super) options: ClusterOptions,
-    pub(super) topic: String,
-    pub(super) recorder: Arc<Recorder>,
-    /// The end of each partition, as far as it was polled.
-    pub(super) ends: Vec<AtomicI64>,
-    /// Mean pause of a client between two operations.
-    pub(super) pause: Duration,
-    /// Whether clients end in the middle of their work.
-    pub(super) clients_end: bool,
-    pub(super) is_over: AtomicBool,
-}
-
-impl World {
-    pub(super) async fn connect(&self) -> moldau_client::Result<Cluster> {
-        let bootstrap: Vec<&str> = self.bootstrap.split(',').collect();
-        Cluster::connect(&bootstrap, self.options.clone()).await
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed) || self.recorder.is_full()
-    }
-
-    /// A transactional id, the same for all clients of a place.
-    pub(super) fn transactional_id(&self, place: usize) -> String {
-        format!("{}-{place}", self.topic)
-    }
-
-    /// A producer, with the replies to its sends.
-    pub(super) async fn producer(
-        &self,
-        cluster: &Cluster,
-        transactional_id: Option<String>,
-    ) -> moldau_client::Result<(Producer, Replies)> {
-        let options = ProducerOptions {
-            linger: Duration::ZERO,
-            delivery_timeout: DELIVERY_TIMEOUT,
-            request_timeout: REQUEST_TIMEOUT,
-            transactional_id,
-            transaction_timeout: TRANSACTION_TIMEOUT,
-            ..ProducerOptions::default()
-        };
-        let replies = Replies::new(&self.recorder);
-        let sink = replies.clone();
-        let take = move |delivery: &Delivery<'_>| sink.take(delivery);
-        Ok((Producer::start(cluster, options, take).await?, replies))
-    }
-
-    pub(super) fn fetcher(cluster: &Cluster) -> Fetcher {
-        let options = FetcherOptions {
-            isolation: Isolation::ReadCommitted,
-            reset: Reset::Earliest,
-            max_wait: Duration::from_millis(100),
-            ..FetcherOptions::default()
-        };
-        Fetcher::start(cluster, options)
-    }
-
-    async fn handles(&self, producer: &Producer) -> moldau_client::Result<Vec<PartitionHandle>> {
-        let mut handles = Vec::new();
-        for partition in (0..).take(self.ends.len()) {
-            handles.push(producer.partition(&self.topic, partition).await?);
-        }
-        Ok(handles)
     }
 }
 
@@ -214,6 +133,14 @@ impl Client<'_> {
                     self.poll(&mut polling, &mut open).await?;
                 }
                 Ok(())
+            }
+            Role::Member => {
+                let (world, random) = (self.world, &mut self.random);
+                let mut member = Member::join(world, &cluster, self.number).await?;
+                while !world.is_over() {
+                    member.turn(random.f64() < COMMIT_SHARE).await?;
+                }
+                member.leave().await
             }
         }
     }
@@ -338,28 +265,4 @@ fn send(
         open.unsend();
     }
     sent
-}
-
-/// A fetcher and what it needs.
-pub(super) struct Polling {
-    pub(super) fetcher: Fetcher,
-    pub(super) decompressor: Decompressor,
-}
-
-impl Polling {
-    /// The partition and the records of an answer.
-    pub(super) fn records(&mut self, fetched: &Fetched) -> moldau_client::Result<(u32, Vec<Seen>)> {
-        let mut records = Vec::new();
-        fetched.for_each_record(&mut self.decompressor, BATCH_BYTES_MAX, |record| {
-            let bytes = record.value().and_then(|value| value.try_into().ok());
-            let value = bytes.map_or(FOREIGN, u64::from_be_bytes);
-            records.push(Seen { offset: record.offset(), value });
-        })?;
-        Ok((u32::try_from(fetched.partition).unwrap_or(u32::MAX), records))
-    }
-}
-
-/// When something that should have happened by then is given up.
-pub(super) fn deadline(within: Duration) -> Instant {
-    Instant::now() + within
 }

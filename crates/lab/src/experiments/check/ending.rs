@@ -1,4 +1,4 @@
-//! The end of a run: open transactions end, and a last client reads everything.
+//! The end of a run: open transactions end, a last client reads everything, and so does the group.
 
 use std::time::Duration;
 
@@ -7,15 +7,19 @@ use moldau_measure::Error;
 use moldau_records::Decompressor;
 use tokio::time::timeout;
 
-use super::clients::{Polling, World, deadline};
+use super::member::Member;
 use super::recorder::{Open, Replies};
+use super::world::{Polling, World, deadline};
 use moldau_load::generator::target;
 
 /// How long the end of open transactions may take: longer than they last by themselves.
 const TRANSACTIONS_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the last client waits for records that should be there.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+
+/// How long the last member may take: longer than members that are gone keep their partitions.
+const GROUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Ends what clients of these places left open: each place has its own transactional id, whose next
 /// producer aborts the transaction of the one before.
@@ -73,6 +77,24 @@ pub(super) async fn read_all(world: &World) -> Result<Vec<i32>, Error> {
             |(of, end): &mut (i32, i64)| *of == fetched.partition && fetched.next_position >= *end;
         left.extract_if(.., is_read).for_each(|(partition, _)| ended(partition));
     }
+    Ok(left.into_iter().map(|(partition, _)| partition).collect())
+}
+
+/// Polls and commits as the last member of the group, until everything is committed, and reads the
+/// committed offsets back; gives the partitions in which not everything is.
+pub(super) async fn end_group(world: &World) -> Result<Vec<i32>, Error> {
+    let failed = target("reading everything in the group");
+    let cluster = world.connect().await.map_err(&failed)?;
+    let mut left = ends(world, &cluster).await?;
+    let number = world.recorder.client();
+    let mut member = Member::join(world, &cluster, number).await.map_err(&failed)?;
+    let end = deadline(GROUP_TIMEOUT);
+    while !left.is_empty() && tokio::time::Instant::now() < end {
+        member.turn(true).await.map_err(&failed)?;
+        left.retain(|it| !member.has_committed(*it));
+    }
+    member.read_back().await.map_err(&failed)?;
+    member.leave().await.map_err(&failed)?;
     Ok(left.into_iter().map(|(partition, _)| partition).collect())
 }
 

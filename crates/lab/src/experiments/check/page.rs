@@ -107,6 +107,8 @@ fn history(record: &CheckRecord) -> Table {
         ("records sent", totals.sent),
         ("records acknowledged", totals.acked),
         ("records polled, by all clients together", totals.polled),
+        ("offsets committed by the group", totals.commits),
+        ("partitions assigned to members of the group", totals.assignments),
         ("transactions committed", totals.committed),
         ("transactions aborted", totals.aborted),
         ("operations with an unknown outcome", totals.unknown),
@@ -203,11 +205,12 @@ fn span(example: &Example, shown: &Shown) -> Span {
         Outcome::Aborted => ("aborted", ABORTED),
         Outcome::Unknown => ("outcome unknown", UNKNOWN),
     };
-    let only_polls = operation.steps.iter().all(|step| matches!(step.action, Action::Poll { .. }));
-    let what = match (is_transaction(operation), only_polls) {
-        (true, _) => format!("transaction, {outcome}"),
-        (false, true) => "poll".into(),
-        (false, false) => format!("send, {outcome}"),
+    let what = match operation.steps.first().map(|step| &step.action) {
+        _ if is_transaction(operation) => format!("transaction, {outcome}"),
+        Some(Action::Send { .. }) => format!("send, {outcome}"),
+        Some(Action::Commit { .. }) => format!("commit of offsets, {outcome}"),
+        Some(Action::Resume { .. }) => "assignment to a member".into(),
+        _ => "poll".into(),
     };
     let mut notes = notes(example, shown);
     if shown.left_out > 0 {
@@ -226,15 +229,22 @@ fn span(example: &Example, shown: &Shown) -> Span {
 
 /// What an operation sent and polled, a line for each record.
 fn notes(example: &Example, shown: &Shown) -> Vec<Note> {
-    let is_marked = |partition: u32, offset: Option<i64>, value: u64| {
+    let is_marked = |partition: u32, offset: Option<i64>, value: Option<u64>| {
         example.is_evidence(shown.place, partition, offset, value)
     };
     let note = |verb: &str, partition: u32, offset: Option<i64>, value: u64| {
         let at = offset.map_or("offset unknown".into(), |offset| format!("offset {offset}"));
         Note {
             text: format!("{verb} {value}, partition {partition}, {at}"),
-            is_marked: is_marked(partition, offset, value),
+            is_marked: is_marked(partition, offset, Some(value)),
         }
+    };
+    let committed = |verb: &str, partition: u32, offset: Option<i64>| Note {
+        text: match offset {
+            Some(offset) => format!("{verb} offset {offset} of partition {partition}"),
+            None => format!("{verb} no offset of partition {partition}"),
+        },
+        is_marked: is_marked(partition, offset, None),
     };
     let mut notes = Vec::new();
     for step in &shown.operation.steps {
@@ -245,6 +255,12 @@ fn notes(example: &Example, shown: &Shown) -> Vec<Note> {
             Action::Poll { partition, records } => {
                 let seen = records.iter();
                 notes.extend(seen.map(|it| note("polled", *partition, Some(it.offset), it.value)));
+            }
+            Action::Commit { partition, offset } => {
+                notes.push(committed("committed", *partition, Some(*offset)));
+            }
+            Action::Resume { partition, offset } => {
+                notes.push(committed("read back", *partition, *offset));
             }
             Action::Position { .. } | Action::End { .. } => {}
         }
@@ -286,7 +302,7 @@ fn polled(example: &Example, places: &[usize]) -> Vec<Arrow> {
 fn sent(example: &Example, shown: &Shown) -> impl Iterator<Item = u64> {
     let sends = shown.operation.steps.iter().filter_map(|step| match step.action {
         Action::Send { partition, value, offset } => {
-            example.is_evidence(shown.place, partition, offset, value).then_some(value)
+            example.is_evidence(shown.place, partition, offset, Some(value)).then_some(value)
         }
         _ => None,
     });

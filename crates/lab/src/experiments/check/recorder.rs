@@ -122,6 +122,10 @@ pub(super) struct Open {
 enum Stage {
     /// It is no transaction: each send has an outcome of its own.
     Alone,
+    /// Commits of offsets in one request, without an answer.
+    Requested,
+    /// The same, acknowledged.
+    Acknowledged,
     /// A transaction that its client has not asked to commit, so that it has no effect.
     Begun,
     /// One that its client has asked to commit, at this time.
@@ -138,6 +142,16 @@ impl Open {
 
     pub(super) fn transaction(replies: &Replies, client: u32) -> Self {
         Self::begin(replies, client, Stage::Begun)
+    }
+
+    /// A request that commits offsets of the group, each with its partition.
+    pub(super) fn commit(replies: &Replies, client: u32, offsets: &[(u32, i64)]) -> Self {
+        let mut open = Self::begin(replies, client, Stage::Requested);
+        let from_us = replies.recorder.now_us();
+        for (partition, offset) in offsets {
+            open.push(from_us, Action::Commit { partition: *partition, offset: *offset });
+        }
+        open
     }
 
     fn begin(replies: &Replies, client: u32, stage: Stage) -> Self {
@@ -167,6 +181,11 @@ impl Open {
         self.push(from_us, Action::Position { partition });
     }
 
+    /// The client, a member, goes on in a partition from the committed offset.
+    pub(super) fn resume(&mut self, from_us: u64, partition: u32, offset: Option<i64>) {
+        self.push(from_us, Action::Resume { partition, offset });
+    }
+
     /// The client has polled all of a partition.
     pub(super) fn end(&mut self, from_us: u64, partition: u32) {
         self.push(from_us, Action::End { partition });
@@ -186,10 +205,16 @@ impl Open {
         self.stage = Stage::Asked(self.replies.recorder.now_us());
     }
 
-    /// The cluster has committed the transaction.
+    /// The cluster has committed the transaction, or the offsets.
     pub(super) fn committed(&mut self) {
-        if let Stage::Asked(at_us) = self.stage {
-            self.stage = Stage::Committed(at_us);
+        match self.stage {
+            Stage::Asked(at_us) => self.stage = Stage::Committed(at_us),
+            Stage::Requested => {
+                self.stage = Stage::Acknowledged;
+                let now_us = self.replies.recorder.now_us();
+                self.steps.iter_mut().for_each(|step| step.to_us = now_us);
+            }
+            Stage::Alone | Stage::Acknowledged | Stage::Begun | Stage::Committed(_) => {}
         }
     }
 
@@ -225,6 +250,8 @@ impl Drop for Open {
                 }
                 return;
             }
+            Stage::Requested => (Outcome::Unknown, None),
+            Stage::Acknowledged => (Outcome::Committed, None),
             Stage::Begun => (Outcome::Aborted, None),
             Stage::Asked(at_us) => (Outcome::Unknown, Some(at_us)),
             Stage::Committed(at_us) => (Outcome::Committed, Some(at_us)),
@@ -293,6 +320,20 @@ mod tests {
         let expected =
             [(Outcome::Aborted, false), (Outcome::Unknown, true), (Outcome::Committed, true)];
         assert_eq!(outcomes, expected);
+    }
+
+    #[test]
+    fn a_commit_of_offsets_without_an_answer_is_unknown() {
+        let recorder = Recorder::new();
+        let replies = Replies::new(&recorder);
+        drop(Open::commit(&replies, 0, &[(0, 7), (1, 8)]));
+        let mut open = Open::commit(&replies, 0, &[(0, 9)]);
+        open.committed();
+        drop(open);
+        let history = recorder.history();
+        let outcomes = history.operations.iter().map(|it| (it.outcome, it.steps.len()));
+        let expected = [(Outcome::Unknown, 2), (Outcome::Committed, 1)];
+        assert_eq!(outcomes.collect::<Vec<_>>(), expected);
     }
 
     #[test]
