@@ -282,6 +282,11 @@ fn reload_keeps_data_keys_unless_their_source_changed() {
     let mut proxy = encrypting_proxy(dir.path(), broker.address, &topics, "");
     let config = dir.path().join("encrypting.yaml");
     let text = std::fs::read_to_string(&config).unwrap();
+    // Files are looked at now and then; a signal asks at once.
+    let hangup = |proxy: &Process| {
+        let id = proxy.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    };
     // As editors do, so that no half of it is taken.
     let rewrite = |text: String| {
         let beside = dir.path().join("beside.yaml");
@@ -307,14 +312,17 @@ fn reload_keeps_data_keys_unless_their_source_changed() {
 
     // All places change, and the filter has another beside it.
     rewrite(format!("# The first line.\n{text}      - audit: {{}}\n"));
+    hangup(&proxy);
     proxy.wait_for_line("other filters: main");
     assert_eq!(produce(&proxy), [2.0 * sent, 1.0]);
 
     KeyFile::add(&dir.path().join("keys"), "KEK_another", SystemTime::now()).unwrap();
+    hangup(&proxy);
     proxy.wait_for_line("other filters: main");
     assert_eq!(produce(&proxy), [sent, 1.0]);
 
     rewrite(format!("{text}          records_per_key_max: 9999\n"));
+    hangup(&proxy);
     proxy.wait_for_line("other filters: main");
     assert_eq!(produce(&proxy), [sent, 1.0]);
 }

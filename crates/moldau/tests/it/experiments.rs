@@ -230,7 +230,7 @@ fn experiment_file_completes_without_loss() {
         "factor": {"key": "commit_delay_ms", "levels": [
             {"name": "natural", "value": 0}, {"name": "timer", "value": 5}]},
         "cases": [{"name": "Slowly", "figure": "response_p50", "expected": "rises", "load": {
-            "records_per_second": 200, "record_bytes": 64, "partitions": 2, "producers": 1,
+            "records_per_second": 2000, "record_bytes": 64, "partitions": 2, "producers": 1,
             "batch_bytes": 4096, "linger_us": 0, "warmup_ms": 20, "window_ms": 200}}],
         "objective": {"level": "natural", "margin_percent": 5}}"#;
     let plan = file::Plan {

@@ -10,7 +10,7 @@ use crate::traffic::Traffic;
 use crate::world::Process;
 
 /// How long the frames rain.
-const DURATION: Duration = Duration::from_secs(60);
+const DURATION: Duration = Duration::from_secs(15);
 
 /// Connections that send rubbish, to each of broker and proxy.
 const ATTACKERS: u64 = 4;

@@ -1,7 +1,12 @@
 //! The binary as a whole: processes that are started, killed, starved and fed with rubbish.
+//!
+//! Tests start in the order of their names. The longest are in the first modules, so that nothing
+//! waits for them alone at the end.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+#[cfg(feature = "real-clients")]
+mod apache_kafka;
 mod bad_input;
 mod check;
 mod client_tools;
@@ -34,8 +39,6 @@ mod run;
 mod shaped_loads;
 mod share_groups;
 mod sittings;
-#[cfg(feature = "real-clients")]
-mod systems;
 mod termination;
 mod traffic;
 #[cfg(feature = "real-vault")]

@@ -14,8 +14,8 @@ question: How does latency grow?
 hypothesis: it does
 systems: [moldau-os]
 rounds: 3
-warmup_ms: 100
-window_ms: 400
+warmup_ms: 20
+window_ms: 200
 load: {record_bytes: 256, consumers: 1}
 scenarios:
   - {name: full speed}

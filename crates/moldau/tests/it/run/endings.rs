@@ -231,6 +231,7 @@ while True:
         );
         let mut worker = site.worker(&config);
         worker.wait_for_line("did not answer within 200ms and was killed");
-        worker.terminate();
+        // It would wait for its handlers as long as they may take.
+        worker.kill();
     });
 }

@@ -84,7 +84,7 @@ fn segments_share_the_keys_of_a_partition() {
 }
 
 /// A worker that is killed between two transactions leaves no output of records that its
-/// successor handles again.
+/// successor handles again. That begins when the killed member's session is over.
 #[test]
 fn a_transactional_worker_that_is_killed_produces_each_record_once() {
     block_on(async {
@@ -93,8 +93,8 @@ fn a_transactional_worker_that_is_killed_produces_each_record_once() {
         let numbers: Vec<String> = (0..200).map(|number| number.to_string()).collect();
         let records: Vec<_> = numbers.iter().map(|number| (None, number.as_str())).collect();
         let routes = format!(
-            "transactional.id: worker-0\nauto.commit.interval.ms: 20\nroutes:\n  \
-             - topics: in\n    {COMMAND}\n"
+            "transactional.id: worker-0\nauto.commit.interval.ms: 20\n\
+             session.timeout.ms: 6000\nroutes:\n  - topics: in\n    {COMMAND}\n"
         );
         let config = site.config("worker.yaml", &routes);
         let (first, second) = records.split_at(100);
