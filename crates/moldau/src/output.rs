@@ -1,7 +1,7 @@
 //! Stdout and stderr, whose reader may be gone before all is printed, as in `moldau topics | head`.
 //!
 //! Without a reader of stdout the process ends quietly, but not at once: what it has started and
-//! holds is dropped first, by unwinding. What stderr does not take is told to nobody.
+//! holds is dropped first, by unwinding. Without a reader of stderr its lines are dropped.
 
 use std::io::{self, ErrorKind, StdoutLock, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -28,10 +28,10 @@ macro_rules! eprintln {
 /// Stdout of a command, on the thread of [`until_reader_is_gone`].
 pub(crate) struct Output(StdoutLock<'static>);
 
-/// What unwinds a command that nobody reads.
+/// What unwinds a command whose stdout has no reader.
 struct ReaderGone;
 
-/// Does the work of a command. One that nobody reads any more ends with the code that a shell gives
+/// Does the work of a command. One without a reader ends with the code that a shell gives
 /// to a process that SIGPIPE has ended.
 pub(crate) fn until_reader_is_gone(work: impl FnOnce() -> ExitCode) -> ExitCode {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match panic.is::<ReaderGone>() {
@@ -49,7 +49,7 @@ pub(crate) fn print(words: std::fmt::Arguments<'_>) {
 }
 
 pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
-    // Nobody could be told of the failure.
+    // There is no other place for it.
     let _ = io::stderr().write_fmt(words);
 }
 
