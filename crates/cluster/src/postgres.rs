@@ -3,6 +3,7 @@
 
 mod arrays;
 mod frames;
+mod keeper;
 mod link;
 mod naming;
 mod requests;

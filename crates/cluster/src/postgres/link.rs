@@ -14,10 +14,12 @@ use tokio_postgres::{Client, Config, NoTls, Row, Socket, Statement};
 use crate::{Answer, Error, ObjectKey};
 
 use super::Settings;
+use super::keeper::Keeper;
 
 /// Connections that are kept between requests.
 pub(super) struct Pool {
     config: Config,
+    pub(super) keeper: Keeper,
     pub(super) timeout: Duration,
     /// One permit per connection.
     room: Semaphore,
@@ -40,15 +42,17 @@ impl Pool {
         let malformed = |_| Error::Settings("the address of the database is malformed".into());
         let config = settings.connection.parse().map_err(malformed)?;
         let room = Semaphore::new(settings.connections_max.clamp(1, Semaphore::MAX_PERMITS));
-        Ok(Self { config, timeout: settings.timeout, room, idle: Mutex::default() })
+        let keeper = Keeper::start()?;
+        Ok(Self { config, keeper, timeout: settings.timeout, room, idle: Mutex::default() })
     }
 
     /// A connection whose traffic the caller drives.
     pub(super) async fn open(&self) -> Answer<(Client, Traffic)> {
-        self.open_with(&self.config).await
+        open(&self.config, self.timeout).await
     }
 
-    /// As [`Self::open`]; a network that is cut ends the connection within seconds.
+    /// As [`Self::open`], on the thread of sessions; a network that is cut ends the connection
+    /// within seconds.
     pub(super) async fn open_session(&self) -> Answer<(Client, Traffic)> {
         let mut config = self.config.clone();
         config
@@ -57,16 +61,10 @@ impl Pool {
             .keepalives_interval(Duration::from_secs(1))
             .keepalives_retries(2)
             .tcp_user_timeout(Duration::from_millis(1_500));
-        self.open_with(&config).await
-    }
-
-    async fn open_with(&self, config: &Config) -> Answer<(Client, Traffic)> {
-        let connected = timeout(self.timeout, config.connect(NoTls)).await.map_err(|_| late())?;
-        let (client, traffic) = connected.map_err(|error| meaning(&error))?;
-        match traffic.parameter("server_version") {
-            Some(version) if is_too_old(version) => Err(Error::DatabaseTooOld(version.to_owned())),
-            _ => Ok((client, traffic)),
-        }
+        let within = self.timeout;
+        let opened = self.keeper.spawn(async move { open(&config, within).await }).await;
+        // The thread lasts as long as the pool.
+        opened.unwrap_or_else(|_lost| Err(late()))
     }
 
     /// A connection of the caller's own.
@@ -114,6 +112,15 @@ impl Connection {
             self.statements.insert(text, statement);
         }
         self.client.query(&self.statements[text], values).await
+    }
+}
+
+async fn open(config: &Config, within: Duration) -> Answer<(Client, Traffic)> {
+    let connected = timeout(within, config.connect(NoTls)).await.map_err(|_| late())?;
+    let (client, traffic) = connected.map_err(|error| meaning(&error))?;
+    match traffic.parameter("server_version") {
+        Some(version) if is_too_old(version) => Err(Error::DatabaseTooOld(version.to_owned())),
+        _ => Ok((client, traffic)),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Connections whose session holds something that is free once it ends.
 //!
 //! A session ends with its connection. A process that hangs and a network that is cut leave the
-//! connection open, so the server ends a session that is silent, and the broker is never silent.
+//! connection open, so the server ends a session that is silent, and the broker is never silent: a
+//! thread of its own keeps the sessions, so that a long decision of the broker ends none.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -11,8 +13,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
+use crate::Answer;
 use crate::frames::Session;
-use crate::{Answer, Error};
 
 use super::link::{Pool, Traffic, late, meaning};
 
@@ -23,11 +25,11 @@ pub(super) struct Opening {
 }
 
 /// Ends the session when dropped.
-struct Watch(JoinHandle<()>);
+struct Watch([JoinHandle<()>; 2]);
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.0.abort();
+        self.0.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -44,26 +46,40 @@ impl Opening {
         text: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Answer<(Vec<Row>, Session)> {
-        let Self { client, mut traffic } = self;
+        let (client, traffic) = (Arc::new(self.client), self.traffic);
+        let (ending, ended) = watch::channel(false);
+        let (alive, owner) = watch::channel(());
+        let beating = Arc::clone(&client);
+        let kept = pool.keeper.spawn(async move {
+            tokio::select! {
+                _ = traffic => {}
+                () = beat(&beating) => {}
+                () = hangs(owner) => {}
+            }
+            ending.send_replace(true);
+        });
+        // On the threads of the broker, so that it stands still with them.
+        let lives = tokio::spawn(async move {
+            let mut beats = interval(BEAT);
+            loop {
+                beats.tick().await;
+                alive.send_replace(());
+            }
+        });
+        let watch = Watch([kept, lives]);
         let ask = async {
             client.batch_execute(SETTINGS).await?;
             client.query(text, values).await
         };
-        let rows = tokio::select! {
-            rows = timeout(pool.timeout, ask) => rows.map_err(|_| late())?,
-            _ = &mut traffic => return Err(Error::SequencerAway("the connection ended".into())),
-        };
+        let rows = timeout(pool.timeout, ask).await.map_err(|_| late())?;
         let rows = rows.map_err(|error| meaning(&error))?;
-        let (ending, ended) = watch::channel(false);
-        let watch = tokio::spawn(async move {
-            tokio::select! {
-                _ = traffic => {}
-                () = beat(&client) => {}
-            }
-            ending.send_replace(true);
-        });
-        Ok((rows, Session::of(ended, Box::new(Watch(watch)))))
+        Ok((rows, Session::of(ended, Box::new(watch))))
     }
+}
+
+/// Waits until whoever holds the session does nothing any more.
+async fn hangs(mut owner: watch::Receiver<()>) {
+    while matches!(timeout(BUSY_MAX, owner.changed()).await, Ok(Ok(()))) {}
 }
 
 /// Lets the server know that this process runs, until there is no answer.
@@ -80,6 +96,8 @@ async fn beat(client: &Client) {
 }
 
 const BEAT: Duration = Duration::from_millis(500);
+/// Longer than any decision takes. A broker that is busy for longer hangs.
+const BUSY_MAX: Duration = Duration::from_secs(10);
 /// Together with a beat the time after which the server ends the session.
 const ANSWER_MAX: Duration = Duration::from_millis(1_500);
 /// Without word from the broker for 2 s the session ends. The TCP settings cover answers that the

@@ -29,12 +29,12 @@ async fn random_requests_for_frames_get_the_same_answers_from_both() {
 }
 
 #[tokio::test]
-async fn an_owner_that_was_paused_gives_way_and_appends_nothing_more() {
+async fn an_owner_that_is_busy_stays_and_one_that_hangs_gives_way_and_appends_nothing_more() {
     let server = postgres_server::shared();
     let settings = server.database().await;
     let (hangs, goes_on) =
         (Postgres::connect(&settings).await.unwrap(), Postgres::connect(&settings).await.unwrap());
-    // Nobody runs the tasks of this runtime behind the append, as in a process that is stopped.
+    // Nobody runs the tasks of this runtime behind the append, as in a broker that is busy.
     let stopped = std::thread::spawn({
         let hangs = hangs.clone();
         move || {
@@ -51,7 +51,8 @@ async fn an_owner_that_was_paused_gives_way_and_appends_nothing_more() {
     assert!(goes_on.claim(2, "b:1").await.unwrap().is_none());
     let started = Instant::now();
     let next = claim(&goes_on, 2).await;
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    let took = started.elapsed().as_secs();
+    assert!((6..30).contains(&took), "{took} s");
     assert_eq!((next.epoch, next.next_sequence), (owned.epoch + 1, 1));
     goes_on.append(next.epoch, 1, vec![bytes(2)]).await.unwrap();
     // A pool of its own, as the connections of the other are in the runtime that is stopped.
