@@ -60,18 +60,18 @@ fn fate(row: &Row) -> Answer<(Uuid, Fate)> {
     Ok((value(row, 0)?, fate))
 }
 
-/// Whoever asked has given up long before a row is removed here.
 const ASK: &str = "
-    with old as (
-        delete from moldau.requests where asked_at < clock_timestamp() - interval '10 minutes')
     insert into moldau.requests (id, request)
     select u.id, u.request from unnest($1::uuid[], $2::bytea[]) with ordinality
         as u (id, request, i) order by u.i
     on conflict (id) do nothing";
 
-/// Nobody waits for what was asked a minute ago.
+/// Nobody waits for what was asked a minute ago. The row of one that was taken then may be answered
+/// still, so it is removed later.
 const TAKE: &str = "
-    with taken as (
+    with old as (
+        delete from moldau.requests where asked_at < clock_timestamp() - interval '2 minutes'),
+    taken as (
         update moldau.requests r set epoch = $1
         where r.place in (
             select w.place from moldau.requests w, moldau.frame_log l

@@ -91,11 +91,18 @@ impl Server {
         self.directory.path().join("data")
     }
 
-    fn psql(&self, statement: &str) -> bool {
+    /// Runs a statement in a database; false if it fails.
+    pub(crate) fn run_statement(&self, settings: &Settings, statement: &str) -> bool {
         let mut command = Command::new(program("psql"));
-        command.args(["-q", "-X", "-U", "moldau", "-d", "postgres", "-c", statement, "-h"]);
-        command.arg(self.data()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["-q", "-X", "-c", statement, settings.connection.as_str()]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command.status().unwrap().success()
+    }
+
+    fn psql(&self, statement: &str) -> bool {
+        let connection = format!("host={} user=moldau dbname=postgres", self.data().display());
+        let (connections_max, timeout) = (1, Duration::ZERO);
+        self.run_statement(&Settings { connection, connections_max, timeout }, statement)
     }
 
     fn run(data: &Path, fsync: &str) -> Child {

@@ -105,6 +105,23 @@ async fn a_request_that_an_earlier_owner_took_is_in_doubt_and_others_wait_for_th
 }
 
 #[tokio::test]
+async fn an_owner_without_requests_removes_what_nobody_waits_for() {
+    let server = postgres_server::shared();
+    let settings = server.database().await;
+    let both = Both::of(Postgres::connect(&settings).await.unwrap());
+    let owned = both.own().await;
+    both.ask(&[1, 2]).await;
+    assert_eq!(both.take(owned.epoch).await, [id(1), id(2)]);
+    both.answer(1).await;
+    let old = "update moldau.requests set asked_at = asked_at - interval '3 minutes'";
+    assert!(server.run_statement(&settings, old));
+    both.ask(&[3]).await;
+    assert_eq!(both.take(owned.epoch).await, [id(3)]);
+    both.answer(3).await;
+    assert_eq!(both.look().await, [answered(3, 0)]);
+}
+
+#[tokio::test]
 async fn brokers_are_woken_by_requests_of_others() {
     let server = postgres_server::shared();
     let postgres = Postgres::connect(&server.database().await).await.unwrap();
