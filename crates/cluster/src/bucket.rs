@@ -152,6 +152,14 @@ impl Bucket {
         self.delete(&[key]).await
     }
 
+    /// Asks once, so that it is known at once why a store does not answer.
+    ///
+    /// # Errors
+    /// [`Error::StoreRefused`], [`Error::StoreAway`].
+    pub async fn reach(&self) -> Answer<()> {
+        self.list_once(None, Duration::ZERO, 1).await.map(drop)
+    }
+
     /// Objects of the prefix behind another, in the order of the store, as many as one request
     /// gives.
     ///

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use moldau_broker::ClusterSettings;
-use moldau_cluster::{Bucket, Postgres, Store, garbage};
+use moldau_cluster::{Bucket, Postgres, garbage};
 use serde::Serialize;
 use tokio::runtime::Builder;
 
@@ -56,6 +56,14 @@ impl Services {
         let bucket = open(&settings)?;
         postgres.claim_store(&settings.bucket).await.with_context(|| bucket_name(&settings))?;
         Ok(Self { settings, postgres, bucket })
+    }
+
+    /// The same with a bucket that answers: what refuses or is not there is told at once.
+    async fn reached(path: &Path) -> anyhow::Result<Self> {
+        let services = Self::of(path).await?;
+        let reached = services.bucket.reach().await;
+        reached.with_context(|| bucket_name(&services.settings))?;
+        Ok(services)
     }
 }
 
@@ -113,7 +121,7 @@ struct Collected {
 }
 
 async fn collect(options: &GcOptions) -> anyhow::Result<ExitCode> {
-    let Services { postgres, bucket, .. } = Services::of(&options.file.path).await?;
+    let Services { postgres, bucket, .. } = Services::reached(&options.file.path).await?;
     let dead = garbage::collect(&postgres, &bucket).await?;
     let mut collected = Collected { dead, uncommitted: 0 };
     let mut last = None;
@@ -150,6 +158,5 @@ fn size(bytes: i64) -> String {
 
 /// What keeps the store from answering, if anything does.
 async fn problem_of_store(bucket: &Bucket) -> Option<String> {
-    let listed = bucket.list(None, std::time::Duration::ZERO, 1).await;
-    listed.err().map(|error| error.to_string())
+    bucket.reach().await.err().map(|error| error.to_string())
 }

@@ -12,7 +12,7 @@ use crate::arguments::ClusterFile;
 use crate::commands::session::print_json;
 
 pub(super) async fn run(file: &ClusterFile) -> anyhow::Result<ExitCode> {
-    let Services { postgres, bucket, .. } = Services::of(&file.path).await?;
+    let Services { postgres, bucket, .. } = Services::reached(&file.path).await?;
     let mut found = Found::default();
     let checked = check(&postgres, &bucket, |finding| found.add(&finding)).await?;
     if file.json {
