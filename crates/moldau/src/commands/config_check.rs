@@ -11,7 +11,7 @@ const PROXY_KEY: &str = "virtual_clusters";
 pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     let text = config::text(path)?;
     let is_proxy = text.lines().any(|line| line.starts_with(PROXY_KEY));
-    let mut sources = Sources::default();
+    let (mut sources, mut note) = (Sources::default(), "");
     let kind = if is_proxy {
         config::load(path, &mut sources, proxy::config)?;
         "proxy"
@@ -20,6 +20,9 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
         "worker"
     } else if cluster::is_likely(&text) {
         cluster::load_shared(path, &mut sources)?;
+        if !cluster::names_broker(path)? {
+            note = "; it has no broker.id, so each broker needs --broker-id";
+        }
         "cluster"
     } else if client::is_likely(&text) {
         config::load(path, &mut sources, client::security)?;
@@ -29,6 +32,6 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
         "broker"
     };
     super::tell_warnings("moldau", Some(path), &sources);
-    println!("{}: a valid {kind} configuration", path.display());
+    println!("{}: a valid {kind} configuration{note}", path.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -98,6 +98,14 @@ pub(crate) fn load_shared(path: &Path, sources: &mut Sources) -> anyhow::Result<
     load(path, Some(0), sources)
 }
 
+/// Whether the file names its broker.
+///
+/// # Errors
+/// What is wrong and where.
+pub(crate) fn names_broker(path: &Path) -> anyhow::Result<bool> {
+    super::load(path, &mut Sources::default(), |file: File, _| Ok(file.broker_id.is_some()))
+}
+
 /// Whether the text is such a file: no other has these keys.
 pub(crate) fn is_likely(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("postgres:") || line.starts_with("bucket:"))
