@@ -1,5 +1,7 @@
 //! What can go wrong when the broker starts, and how a refusal reaches a Kafka client.
 
+use std::fmt;
+
 use moldau_protocol::ErrorCode;
 use moldau_storage::AppendError;
 
@@ -55,6 +57,12 @@ impl Error {
 pub(crate) struct Refusal {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
 }
 
 impl Refusal {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use moldau_cluster::{Fate, Requests, Wakes};
 use moldau_net::{Reply, Response};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
@@ -23,6 +24,7 @@ use crate::quotas::QuotaClient;
 use crate::rights::Access;
 use crate::state::State;
 use crate::submissions::Submissions;
+use crate::troubles::Troubles;
 
 /// How often a broker looks for requests and answers, whether it is told of them or not.
 const POLL: Duration = Duration::from_millis(500);
@@ -42,6 +44,7 @@ pub(crate) struct Forwarding {
     pub(crate) wakes: Arc<Wakes>,
     pub(crate) submissions: Arc<Submissions>,
     pub(crate) state: Arc<State>,
+    pub(crate) troubles: Troubles,
 }
 
 /// A request that waits for the answer of the controller.
@@ -81,9 +84,9 @@ impl Forwarding {
             requests.push((id, envelope));
             asked.push(Asked { id, answer });
         }
-        if let Err(error) = self.requests.ask(requests).await {
+        let left = self.requests.ask(requests).await;
+        if self.troubles.note("leave requests to the controller", left).is_err() {
             // It may have taken effect, so their clients have to ask again.
-            tracing::warn!(%error, "failed to leave requests to the controller");
             return Vec::new();
         }
         self.wakes.announce_requests();
@@ -96,11 +99,9 @@ impl Forwarding {
         let mut done: Vec<Uuid> = done.map(|asked| asked.id).collect();
         let ids: Vec<Uuid> = pending.iter().map(|asked| asked.id).collect();
         if !ids.is_empty() {
-            let fates = self.requests.look(ids).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "failed to look for answers of the controller");
-                Vec::new()
-            });
-            for (id, fate) in fates {
+            let fates = self.requests.look(ids).await;
+            let fates = self.troubles.note("look for answers of the controller", fates);
+            for (id, fate) in fates.unwrap_or_default() {
                 let Some(at) = pending.iter().position(|asked| asked.id == id) else { continue };
                 let asked = pending.swap_remove(at);
                 done.push(id);
@@ -123,15 +124,13 @@ impl Forwarding {
         loop {
             told.borrow_and_update();
             if let Some(epoch) = self.submissions.epoch() {
-                match self.requests.take(epoch).await {
-                    Ok(taken) if taken.is_empty() => {}
-                    Ok(taken) => {
-                        self.answer(epoch, taken).await;
-                        continue;
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "failed to look for requests of other brokers");
-                    }
+                let taken = self.requests.take(epoch).await;
+                let taken = self.troubles.note("look for requests of other brokers", taken);
+                if let Ok(taken) = taken
+                    && !taken.is_empty()
+                {
+                    self.answer(epoch, taken).await;
+                    continue;
                 }
             }
             drop(timeout(POLL, told.changed()).await);
@@ -140,20 +139,22 @@ impl Forwarding {
 
     async fn answer(&self, epoch: i64, taken: Vec<(Uuid, Bytes)>) {
         // All are decided before the first waits, so they become durable together.
-        let served = taken.into_iter().map(|(id, envelope)| (id, self.decide(&envelope)));
-        let served: Vec<(Uuid, Option<Served>)> = served.collect();
+        let mut served = Vec::with_capacity(taken.len());
+        for (id, envelope) in taken {
+            served.push((id, self.decide(&envelope)));
+            // The others of the thread have their turn between two of them.
+            yield_now().await;
+        }
         let mut answers = Vec::with_capacity(served.len());
         for (id, served) in served {
             answers.push((id, answered(served).await));
         }
         // Whoever owns the log no longer does not know what came of its decisions.
         while self.submissions.epoch() == Some(epoch) {
-            match self.requests.answer(answers.clone()).await {
+            let answered = self.requests.answer(answers.clone()).await;
+            match self.troubles.note("answer requests of other brokers", answered) {
                 Ok(()) => return self.wakes.announce_requests(),
-                Err(error) => {
-                    tracing::warn!(%error, "failed to answer requests of other brokers");
-                    sleep(RETRY_PAUSE).await;
-                }
+                Err(_) => sleep(RETRY_PAUSE).await,
             }
         }
     }
@@ -189,7 +190,11 @@ async fn answered(served: Option<Served>) -> Bytes {
     let response = match served {
         Some(Reply::Ready(response)) => response,
         Some(Reply::Later(answer, _) | Reply::Last(answer, _)) => answer.await,
-        Some(Reply::NoResponse | Reply::Close(_)) | None => Response::none(),
+        Some(Reply::Close(reason)) => {
+            tracing::warn!(reason, "a request of another broker was not answered");
+            Response::none()
+        }
+        Some(Reply::NoResponse) | None => Response::none(),
     };
     match response.rest.is_empty() {
         true => response.head,

@@ -22,6 +22,7 @@ use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;
 use crate::storage::Storage;
 use crate::topic_config::shown;
+use crate::troubles::Troubles;
 
 /// Longest sleep of the timer, so that expired offsets are looked for now and then.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -271,6 +272,7 @@ impl GroupService {
         storage: &Storage,
         with_topics: impl Fn(Tick<'_>) -> Ticked,
     ) {
+        let troubles = Troubles::default();
         loop {
             let deadline_ms = match storage.decides() {
                 true => lock(&self.inner).groups.next_deadline(),
@@ -285,8 +287,8 @@ impl GroupService {
             if !storage.decides() {
                 continue;
             }
-            if let Err(refusal) = with_topics(&|topics| self.tick(storage, topics)) {
-                tracing::error!(problem = refusal.message, "failed to write group records");
+            let ticked = with_topics(&|topics| self.tick(storage, topics));
+            if troubles.note("write group records", ticked).is_err() {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }

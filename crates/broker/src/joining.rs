@@ -25,6 +25,7 @@ use crate::state::{Site, State};
 use crate::storage::Storage;
 use crate::submissions::Submissions;
 use crate::transaction_ends::Marking;
+use crate::troubles::Troubles;
 use crate::upkeep::Upkeep;
 
 /// What a broker needs to be one of a cluster.
@@ -125,6 +126,7 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
             wakes: Arc::clone(&wakes),
             submissions: Arc::clone(&submissions),
             state: Arc::clone(&state),
+            troubles: Troubles::default(),
         };
         let member = Member {
             frames,
@@ -137,6 +139,7 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
             cluster_id,
             next_sequence,
             snapshots: Snapshots::default(),
+            troubles: Troubles::default(),
         };
         Ok(Self { member, upkeep, marking, forwarding, registration, telling })
     }

@@ -27,6 +27,7 @@
 //! | `partition_runs` | the encoded partitions that Metadata answers share |
 //! | `repair` | what a repair of the data directory means for topics, groups and producer ids |
 //! | `call` | a request and its answer, as handlers see them |
+//! | `troubles` | what the log tells of tries that fail again and again |
 //! | `counters`, `metrics` | what handlers count; what `/metrics` reports |
 //!
 //! Invariants:
@@ -90,6 +91,7 @@ mod topic_logs;
 mod topic_names;
 mod transaction_ends;
 mod transaction_service;
+mod troubles;
 mod upkeep;
 mod visible_topics;
 

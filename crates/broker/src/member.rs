@@ -28,6 +28,7 @@ use crate::nodes::{Members, Node};
 use crate::shared_logs::SharedLogs;
 use crate::state::{Restored, State};
 use crate::submissions::{Submissions, frame_of};
+use crate::troubles::Troubles;
 
 /// How often a broker looks for frames, whether it is told of them or not, and for the owner.
 const POLL: Duration = Duration::from_millis(500);
@@ -40,6 +41,9 @@ const REGISTERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Frames between two snapshots: reading them takes about a second.
 const SNAPSHOT_FRAMES: usize = 20_000;
+
+/// What is tried, as the log tells it.
+const READ: &str = "read the metadata log";
 
 /// Bytes of one read of frames.
 const READ_BYTES: usize = 4 << 20;
@@ -57,6 +61,7 @@ pub(crate) struct Member<Q, S> {
     /// The first frame that was not applied.
     pub(crate) next_sequence: i64,
     pub(crate) snapshots: Snapshots,
+    pub(crate) troubles: Troubles,
 }
 
 /// Snapshots of an owner: they spare the next broker the frames before them.
@@ -86,6 +91,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             wakes: Arc::clone(&self.wakes),
             state: Arc::clone(&self.state),
             row: self.row.clone(),
+            troubles: Troubles::default(),
         };
         tokio::select! {
             () = shown.keep(registration) => {}
@@ -139,14 +145,14 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     }
 
     async fn apply_some(&mut self) -> Result<Progress, Stop> {
-        let frames = match self.frames.read(self.next_sequence, READ_BYTES).await {
+        let read = match self.frames.read(self.next_sequence, READ_BYTES).await {
+            Err(Error::FramesReplaced { .. }) => return Err(Stop::Stale),
+            read => self.troubles.note(READ, read),
+        };
+        let frames = match read {
             Ok(frames) if frames.is_empty() => return Ok(Progress::AtEnd),
             Ok(frames) => frames,
-            Err(Error::FramesReplaced { .. }) => return Err(Stop::Stale),
-            Err(error) => {
-                tracing::warn!(%error, "failed to read the metadata log");
-                return Ok(Progress::Away);
-            }
+            Err(_) => return Ok(Progress::Away),
         };
         for frame in frames {
             if frame.sequence != self.next_sequence {
@@ -172,10 +178,8 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             let address = format!("{}:{}", self.row.host, self.row.port);
             self.frames.claim(self.row.id, &address).await
         };
-        claimed.await.unwrap_or_else(|error: Error| {
-            tracing::warn!(%error, "failed to look for the owner of the metadata log");
-            None
-        })
+        let claimed: Answer<_> = claimed.await;
+        self.troubles.note("look for the owner of the metadata log", claimed).unwrap_or_default()
     }
 
     /// Owns the log for as long as the session lasts.
@@ -215,16 +219,16 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
         let changes = topics::changes(&frames).map_err(Stop::Unreadable)?;
         self.create_and_grow_topics(&changes).await;
         loop {
-            match self.frames.append(epoch, self.next_sequence, frames.clone()).await {
-                Ok(()) => break,
-                Err(error) if error.is_retriable() => {
-                    tracing::warn!(%error, "failed to append to the metadata log, trying again");
-                    sleep(RETRY_PAUSE).await;
-                }
-                Err(error) => {
+            let appended = self.frames.append(epoch, self.next_sequence, frames.clone()).await;
+            match appended {
+                Err(error) if !error.is_retriable() => {
                     tracing::warn!(%error, "this broker no longer owns the metadata log");
                     return Err(Stop::Stale);
                 }
+                appended => match self.troubles.note("append to the metadata log", appended) {
+                    Ok(()) => break,
+                    Err(_) => sleep(RETRY_PAUSE).await,
+                },
             }
         }
         self.advance(frames.len());
@@ -258,17 +262,15 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     /// Takes what the log says in place of what this broker knows.
     async fn read_again(&mut self) -> Result<(), String> {
         loop {
-            match load(&*self.frames, &self.state.config).await {
+            let loaded = load(&*self.frames, &self.state.config).await;
+            match self.troubles.note(READ, loaded) {
                 Ok((restored, next_sequence)) => {
                     self.state.adopt(restored);
                     self.next_sequence = next_sequence;
                     self.advance(0);
                     return Ok(());
                 }
-                Err(LoadError::Away(error)) => {
-                    tracing::warn!(%error, "failed to read the metadata log");
-                    sleep(RETRY_PAUSE).await;
-                }
+                Err(LoadError::Away(_)) => sleep(RETRY_PAUSE).await,
                 Err(LoadError::Unreadable(problem)) => return Err(problem),
             }
         }
@@ -282,8 +284,11 @@ enum Progress {
 }
 
 /// Why the log was not read.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
+    #[error(transparent)]
     Away(Error),
+    #[error("{0}")]
     Unreadable(String),
 }
 
@@ -366,9 +371,17 @@ pub(crate) async fn load_or_begin(
 /// A broker of the same id that lives; a database that does not answer.
 pub(crate) async fn register(frames: &dyn Frames, row: &BrokerRow) -> Answer<Registration> {
     let deadline = Instant::now() + REGISTERED_WITHIN;
+    let mut is_told = false;
     loop {
         match frames.register(row.clone()).await {
-            Err(Error::BrokerIdTaken(_)) if Instant::now() < deadline => sleep(RETRY_PAUSE).await,
+            Err(error @ Error::BrokerIdTaken(_)) if Instant::now() < deadline => {
+                if !is_told {
+                    let (broker, for_s) = (row.id, REGISTERED_WITHIN.as_secs());
+                    tracing::warn!(broker, for_s, "waits for the end of another broker: {error}");
+                    is_told = true;
+                }
+                sleep(RETRY_PAUSE).await;
+            }
             registered => return registered,
         }
     }
@@ -395,6 +408,7 @@ struct Shown {
     wakes: Arc<Wakes>,
     state: Arc<State>,
     row: BrokerRow,
+    troubles: Troubles,
 }
 
 impl Shown {
@@ -408,24 +422,20 @@ impl Shown {
                 }
                 _ = timeout(POLL, told.changed()) => {}
             }
-            match members(&*self.frames).await {
+            let members = members(&*self.frames).await;
+            match self.troubles.note("look for the brokers of the cluster", members) {
                 Ok(members) => self.state.nodes.update(members),
-                Err(error) => {
-                    tracing::warn!(%error, "failed to look for the brokers of the cluster");
-                    sleep(RETRY_PAUSE).await;
-                }
+                Err(_) => sleep(RETRY_PAUSE).await,
             }
         }
     }
 
     async fn register_again(&self) -> Registration {
         loop {
-            match self.frames.register(self.row.clone()).await {
+            let registered = self.frames.register(self.row.clone()).await;
+            match self.troubles.note("register this broker", registered) {
                 Ok(registration) => return registration,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to register this broker");
-                    sleep(RETRY_PAUSE).await;
-                }
+                Err(_) => sleep(RETRY_PAUSE).await,
             }
         }
     }

@@ -20,6 +20,7 @@ use crate::fetch_session::lock;
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
 use crate::storage::Storage;
+use crate::troubles::Troubles;
 
 /// Longest sleep of the timer while no record is held.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -294,6 +295,7 @@ impl ShareService {
 
     /// Ends locks, for as long as the returned future is polled.
     pub(crate) async fn run_timer(&self, storage: &Storage, groups: &GroupService) {
+        let troubles = Troubles::default();
         loop {
             let deadline_ms = match storage.decides() {
                 true => self.view(Shares::next_deadline).unwrap_or(i64::MAX),
@@ -308,8 +310,8 @@ impl ShareService {
             if !storage.decides() {
                 continue;
             }
-            if let Err(refusal) = self.tick(storage, groups).await {
-                tracing::error!(problem = refusal.message, "failed to end locks of share groups");
+            let ticked = self.tick(storage, groups).await;
+            if troubles.note("end locks of share groups", ticked).is_err() {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }

@@ -33,6 +33,7 @@ use crate::logs::{
     Isolation, Lsn, OpenTransactions, ProducerState, Read, ReadLimits, Ticket, TimeLookup,
     TimestampOffset, TopicId, Trimmed, Waiter,
 };
+use crate::troubles::Troubles;
 
 /// How often logs are looked at that fetches wait for, whether a wake names them or not.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -61,6 +62,7 @@ struct Parts<Q, S> {
     reader: Reader<Q, S>,
     writer: Writer,
     runtime: Handle,
+    troubles: Troubles,
 }
 
 struct SharedLog<Q, S> {
@@ -112,7 +114,8 @@ impl Drop for Registered {
 impl<Q: Sequencer, S: Store> SharedLogs<Q, S> {
     /// The logs through this reader and writer, whose tasks are on the runtime of the caller.
     pub(crate) fn new(sequencer: Arc<Q>, reader: Reader<Q, S>, writer: Writer) -> Arc<Self> {
-        let parts = Parts { sequencer, reader, writer, runtime: Handle::current() };
+        let (runtime, troubles) = (Handle::current(), Troubles::default());
+        let parts = Parts { sequencer, reader, writer, runtime, troubles };
         Arc::new(Self { parts: Arc::new(parts), logs: Mutex::default() })
     }
 
@@ -126,7 +129,7 @@ impl<Q: Sequencer, S: Store> SharedLogs<Q, S> {
                 _ = looks.tick() => None,
             };
             for logs in self.watched(woken.as_ref()).chunks(LOGS_PER_LOOK) {
-                look(&self.parts.sequencer, logs).await;
+                look(&self.parts, logs).await;
             }
         }
     }
@@ -145,14 +148,12 @@ impl<Q: Sequencer, S: Store> SharedLogs<Q, S> {
     }
 }
 
-async fn look<Q: Sequencer, S: Store>(sequencer: &Arc<Q>, logs: &[Arc<SharedLog<Q, S>>]) {
+async fn look<Q: Sequencer, S: Store>(parts: &Parts<Q, S>, logs: &[Arc<SharedLog<Q, S>>]) {
     let wanted: Vec<_> = logs.iter().map(|log| bounds_of(log.id)).collect();
-    match sequencer.find(&wanted).await {
+    let found = parts.sequencer.find(&wanted).await;
+    match parts.troubles.note("look at the logs that fetches wait for", found) {
         Ok(found) => logs.iter().zip(&found).for_each(|(log, found)| log.learn(found.as_ref())),
-        Err(error) => {
-            tracing::warn!(%error, "failed to look at the logs that fetches wait for");
-            sleep(LOOK_PAUSE).await;
-        }
+        Err(_) => sleep(LOOK_PAUSE).await,
     }
 }
 
@@ -271,10 +272,9 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
     }
 
     async fn refresh(&self) -> Result<(), Error> {
-        let found = self.parts.sequencer.find(&[bounds_of(self.id)]).await.map_err(|error| {
-            tracing::warn!(%error, "failed to look at a log");
-            Error::Closed
-        })?;
+        let found = self.parts.sequencer.find(&[bounds_of(self.id)]).await;
+        let found = self.parts.troubles.note("look at a log", found);
+        let found = found.map_err(|_away| Error::Closed)?;
         self.learn(found.first().and_then(Option::as_ref));
         match self.known.lock().is_deleted {
             true => Err(Error::Deleted),
@@ -309,6 +309,7 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
             Isolation::ReadUncommitted => reader.read(self.id, from, bytes_max).await,
             Isolation::ReadCommitted => reader.read_committed(self.id, from, bytes_max).await,
         };
+        self.note(&read);
         match read {
             Ok(records) => {
                 self.learn_records(&records);
@@ -329,12 +330,19 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
                 Error::OffsetOutOfRange { start, end }
             }
             moldau_cluster::Error::UnknownLog => Error::Deleted,
-            error => {
-                let log = self.id;
-                tracing::warn!(topic = %log.topic, log.partition, %error, "failed to read a log");
-                Error::Closed
-            }
+            _ => Error::Closed,
         }
+    }
+
+    /// Lets the log tell of a read that failed, unless its client is at fault.
+    fn note<T>(&self, read: &Result<T, moldau_cluster::Error>) {
+        use moldau_cluster::Error as Cluster;
+        let log = match read {
+            Err(Cluster::OffsetOutOfRange(_) | Cluster::UnknownLog) => return,
+            Ok(_) | Err(Cluster::Damaged { .. } | Cluster::ObjectMissing(_)) => Some(self.id),
+            Err(_) => None,
+        };
+        self.parts.troubles.note_of(("read a log", log), read);
     }
 
     fn appended(
@@ -407,10 +415,9 @@ impl<Q: Sequencer, S: Store> ClusterLog for SharedLog<Q, S> {
         let pending = self.parts.writer.append(vec![append]).map_err(|_full| AppendError::Away)?;
         let this = self.this.upgrade().ok_or(AppendError::Closed)?;
         Ok(Box::pin(async move {
-            let outcomes = pending.outcomes().await.map_err(|error| {
-                tracing::warn!(%error, "failed to append to the logs of the cluster");
-                AppendError::Away
-            })?;
+            let outcomes = pending.outcomes().await;
+            let outcomes = this.parts.troubles.note("append to the logs of the cluster", outcomes);
+            let outcomes = outcomes.map_err(|_away| AppendError::Away)?;
             let outcome = outcomes.first().copied().ok_or(AppendError::Away)?;
             this.appended(outcome, i64::from(delta), sequence)
         }))

@@ -28,6 +28,7 @@ use crate::group_service::GroupService;
 use crate::logs::Logs;
 use crate::metadata_record::MetadataRecord;
 use crate::storage::Storage;
+use crate::troubles::Troubles;
 
 /// Longest sleep of the timer while there is nothing to wait for.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -221,6 +222,7 @@ impl TransactionService {
 
     /// Lets time pass for the transactions, for as long as the returned future is polled.
     pub(crate) async fn run_timer(&self, stores: &Stores<'_>) {
+        let troubles = Troubles::default();
         loop {
             let deadline_ms = match stores.storage.decides() {
                 true => self.view(Transactions::next_deadline).unwrap_or(i64::MAX),
@@ -235,8 +237,8 @@ impl TransactionService {
             if !stores.storage.decides() {
                 continue;
             }
-            if let Err(refusal) = self.tick(stores).await {
-                tracing::error!(problem = refusal.message, "failed to end transactions");
+            let ticked = self.tick(stores).await;
+            if troubles.note("end transactions", ticked).is_err() {
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }

@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::catalog::Topic;
 use crate::clock::wall_clock_ms;
 use crate::state::State;
+use crate::troubles::Troubles;
 
 /// An object that nobody commits for so long is an orphan. One that is committed later is put
 /// again under another key.
@@ -42,6 +43,7 @@ pub(crate) struct Rounds {
     listed_to: Option<ObjectKey>,
     /// First offsets of compacted logs that are dirty. Another controller reads the logs again.
     cleaned_to: HashMap<LogId, i64>,
+    troubles: Troubles,
 }
 
 fn id_of(topic: &Topic) -> Uuid {
@@ -78,9 +80,9 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
             if !self.state.storage.decides() {
                 continue;
             }
-            if let Err(error) = self.round(&mut rounds, wall_clock_ms()).await {
-                tracing::warn!(%error, "the upkeep of the cluster's objects was not finished");
-            }
+            let kept = self.round(&mut rounds, wall_clock_ms()).await;
+            // The next round does what this one could not.
+            drop(rounds.troubles.note("finish the upkeep of the cluster's objects", kept));
         }
     }
 
@@ -95,7 +97,7 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
         {
             tracing::info!(sources, targets, damaged, "sorted objects");
         }
-        self.compact(&mut rounds.cleaned_to, now_ms).await;
+        self.compact(rounds, now_ms).await;
         let deleted = garbage::collect(sequencer, store).await?;
         if deleted > 0 {
             tracing::info!(deleted, "deleted objects");
@@ -108,7 +110,8 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
 
     /// Cleans the logs of compacted topics that are due. One that cannot be cleaned hinders no
     /// other.
-    async fn compact(&self, cleaned_to: &mut HashMap<LogId, i64>, now_ms: i64) {
+    async fn compact(&self, rounds: &mut Rounds, now_ms: i64) {
+        let Rounds { cleaned_to, troubles, .. } = rounds;
         let catalog = &self.state.catalog;
         cleaned_to.retain(|log, _| {
             let id = moldau_protocol::Uuid::from_bytes(log.topic.into_bytes());
@@ -120,8 +123,11 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
                 let log = LogId { topic: id_of(&topic), partition };
                 let dirty = Dirty { log, offset: cleaned_to.get(&log).copied().unwrap_or(0) };
                 let (sequencer, store) = (&*self.sequencer, &*self.store);
-                match compact(sequencer, store, dirty, &options, now_ms).await {
-                    Ok(Compacted::Nothing | Compacted::Outrun) => {}
+                let compacted = compact(sequencer, store, dirty, &options, now_ms).await;
+                let is_away = compacted.as_ref().is_err_and(Error::is_retriable);
+                troubles.note_of(("compact a log", (!is_away).then_some(log)), &compacted);
+                match compacted {
+                    Err(_) | Ok(Compacted::Nothing | Compacted::Outrun) => {}
                     Ok(Compacted::Cleaned { records_read, records_retained, dirty_offset }) => {
                         let topic = &*topic.name;
                         tracing::info!(
@@ -132,10 +138,6 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
                             "compacted a log"
                         );
                         cleaned_to.insert(log, dirty_offset);
-                    }
-                    Err(error) => {
-                        let topic = &*topic.name;
-                        tracing::warn!(topic, partition, %error, "a log was not compacted");
                     }
                 }
             }

@@ -55,7 +55,7 @@ pub enum Error {
         by: i64,
     },
     /// Operator: a broker of this id is alive, or was until some seconds ago: register later.
-    #[error("there is a broker {0}")]
+    #[error("a broker with the id {0} is alive, and no two brokers have the same id")]
     BrokerIdTaken(i32),
     /// Operator: the schema of the database does not fit this program.
     #[error("the database has schema version {found}, this program needs {needed}")]

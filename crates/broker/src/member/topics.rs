@@ -65,13 +65,14 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     pub(super) async fn create_and_grow_topics(&self, changes: &Changes) {
         for topic in &changes.created {
             loop {
-                match self.sequencer.create_topic(topic).await {
+                let created = match self.sequencer.create_topic(topic).await {
                     // Of the same id, as no other topic has the name.
-                    Ok(()) | Err(Error::TopicExists(_)) => break,
-                    Err(error) => {
-                        tracing::warn!(name = topic.name, %error, "failed to create a topic");
-                        sleep(RETRY_PAUSE).await;
-                    }
+                    Err(Error::TopicExists(_)) => Ok(()),
+                    created => created,
+                };
+                match self.troubles.note("create a topic", created) {
+                    Ok(()) => break,
+                    Err(_) => sleep(RETRY_PAUSE).await,
                 }
             }
         }
@@ -81,13 +82,14 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     async fn grow_topics(&self, changes: &Changes) {
         for (id, partitions) in &changes.grown {
             loop {
-                match self.sequencer.grow_topic(*id, *partitions).await {
+                let grown = match self.sequencer.grow_topic(*id, *partitions).await {
                     // It is deleted meanwhile.
-                    Ok(_) | Err(Error::UnknownLog) => break,
-                    Err(error) => {
-                        tracing::warn!(%id, %error, "failed to add partitions to a topic");
-                        sleep(RETRY_PAUSE).await;
-                    }
+                    Err(Error::UnknownLog) => Ok(0),
+                    grown => grown,
+                };
+                match self.troubles.note("add partitions to a topic", grown) {
+                    Ok(_) => break,
+                    Err(_) => sleep(RETRY_PAUSE).await,
                 }
             }
         }
@@ -96,12 +98,13 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     pub(super) async fn delete_topics(&self, changes: &Changes) {
         for id in &changes.deleted {
             loop {
-                match self.sequencer.delete_topic(*id).await {
-                    Ok(()) | Err(Error::UnknownLog) => break,
-                    Err(error) => {
-                        tracing::warn!(%id, %error, "failed to delete a topic");
-                        sleep(RETRY_PAUSE).await;
-                    }
+                let deleted = match self.sequencer.delete_topic(*id).await {
+                    Err(Error::UnknownLog) => Ok(()),
+                    deleted => deleted,
+                };
+                match self.troubles.note("delete a topic", deleted) {
+                    Ok(()) => break,
+                    Err(_) => sleep(RETRY_PAUSE).await,
                 }
             }
         }
@@ -110,12 +113,10 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     /// Ends what the owner before has left half done.
     pub(super) async fn settle_topics(&self) {
         let known = loop {
-            match self.sequencer.topics().await {
+            let listed = self.sequencer.topics().await;
+            match self.troubles.note("list the topics of the sequencer", listed) {
                 Ok(known) => break known,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to list the topics of the sequencer");
-                    sleep(RETRY_PAUSE).await;
-                }
+                Err(_) => sleep(RETRY_PAUSE).await,
             }
         };
         let known: HashMap<Uuid, i32> =

@@ -27,7 +27,7 @@ impl<Q: Sequencer, S: Store> Parts<Q, S> {
         producer_id: i64,
         epoch: i16,
     ) -> Result<Vec<(Uuid, i32)>, logs::Error> {
-        let open = self.sequencer.fence(producer_id, epoch).await.map_err(|error| away(&error))?;
+        let open = self.asked(self.sequencer.fence(producer_id, epoch).await)?;
         Ok(open.into_iter().map(partition_of).collect())
     }
 
@@ -38,7 +38,7 @@ impl<Q: Sequencer, S: Store> Parts<Q, S> {
         let mut after: Option<OpenTransaction> = None;
         loop {
             let found = self.sequencer.open_transactions(after, TRANSACTIONS_PER_LOOK).await;
-            let found = found.map_err(|error| away(&error))?;
+            let found = self.asked(found)?;
             let Some(last) = found.last() else { return Ok(open) };
             after = Some(*last);
             for OpenTransaction { producer_id, log } in found {
@@ -75,8 +75,8 @@ impl<Q: Sequencer, S: Store> Parts<Q, S> {
             bytes: bytes.clone(),
         };
         let appends = partitions.iter().copied().map(append).collect();
-        let pending = self.writer.append(appends).map_err(|error| away(&error))?;
-        let outcomes = pending.outcomes().await.map_err(|error| away(&error))?;
+        let pending = self.asked(self.writer.append(appends))?;
+        let outcomes = self.asked(pending.outcomes().await)?;
         for (outcome, (topic, partition)) in outcomes.iter().zip(&partitions) {
             match outcome {
                 Outcome::Appended { .. }
@@ -91,13 +91,13 @@ impl<Q: Sequencer, S: Store> Parts<Q, S> {
         }
         Ok(())
     }
+
+    fn asked<T>(&self, answer: Result<T, Error>) -> Result<T, logs::Error> {
+        let answer = self.troubles.note("ask the logs of the cluster about transactions", answer);
+        answer.map_err(|_away| logs::Error::Closed)
+    }
 }
 
 fn partition_of(log: LogId) -> (Uuid, i32) {
     (Uuid::from_bytes(log.topic.into_bytes()), log.partition)
-}
-
-fn away(error: &Error) -> logs::Error {
-    tracing::warn!(%error, "the logs of the cluster did not answer about transactions");
-    logs::Error::Closed
 }

@@ -95,6 +95,66 @@ fn a_cluster_is_set_up_watched_checked_and_cleaned() {
 }
 
 #[test]
+fn a_second_broker_of_an_id_says_what_it_waits_for_and_why_it_gives_up() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        let _first = services.broker(1).await;
+        let (any, file) = ("127.0.0.1:0", services.file(1));
+        let mut arguments =
+            ["broker", "--listen", any, "--admin", any, "--cluster"].map(OsString::from).to_vec();
+        arguments.push(file.into_os_string());
+        let second = tokio::task::spawn_blocking(move || run(arguments)).await.unwrap();
+        let said = String::from_utf8_lossy(&second.stderr);
+        assert!(!second.status.success(), "{said}");
+        for part in ["waits for the end of another broker", "a broker with the id 1 is alive"] {
+            assert!(said.contains(part), "{said}");
+        }
+    });
+}
+
+#[test]
+fn check_and_gc_say_why_the_store_does_not_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        let file = services.file(1);
+        told("init", &file, &[], 0, "has the schema").await;
+        let text = std::fs::read_to_string(&file).unwrap();
+        let with = |from: &str, to: &str| {
+            let changed = dir.path().join("changed.yaml");
+            std::fs::write(&changed, text.replace(from, to)).unwrap();
+            changed
+        };
+        let nobody = format!("http://127.0.0.1:{}", free_port());
+        let away = with(&services.store.settings().endpoint.unwrap(), &nobody);
+        told("check", &away, &[], 1, "no answer from the object store").await;
+        told("gc", &away, &[], 1, "no answer from the object store").await;
+        let keys = "[default]\naws_access_key_id = A\naws_secret_access_key = B\n";
+        std::fs::write(dir.path().join("strange"), keys).unwrap();
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let refused = with(&path("keys"), &path("strange"));
+        told("check", &refused, &[], 1, "the object store refuses").await;
+    });
+}
+
+#[test]
+fn a_file_without_an_id_is_valid_with_that_of_the_command_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (file, keys) = (path("cluster.yaml"), path("keys"));
+    std::fs::write(&keys, "[default]\naws_access_key_id = A\naws_secret_access_key = B\n").unwrap();
+    let note = "; it has no broker.id, so each broker needs --broker-id";
+    for (id, note) in [("broker.id: 1\n", ""), ("", note), ("broker.id:\n", note)] {
+        let database = "postgres: {url: postgresql://db/moldau}";
+        let text = format!("{id}{database}\nbucket: {{name: a, credentials_file: {keys}}}\n");
+        std::fs::write(&file, text).unwrap();
+        let said = String::from_utf8(run(["config", "check", &file]).stdout).unwrap();
+        assert_eq!(said, format!("{file}: a valid cluster configuration{note}\n"));
+    }
+}
+
+#[test]
 fn init_names_each_thing_that_is_wrong() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
