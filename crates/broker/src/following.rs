@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use moldau_coordinator::GroupRecord;
-use moldau_coordinator::share_partitions::ShareRecord;
+use moldau_coordinator::share_partitions::{ShareRecord, Shares};
 use moldau_coordinator::transactions::TransactionRecord;
 use moldau_protocol::Uuid;
 
@@ -111,6 +111,16 @@ impl State {
             encoded.extend(records.map(|record| record.encode()));
         });
         (end, frame_of(encoded.iter().map(Vec::as_slice)))
+    }
+
+    /// The topics that share groups subscribe to or have read.
+    pub(crate) fn shared_topics(&self) -> HashSet<Uuid> {
+        let names: Vec<String> = self
+            .groups
+            .view(|groups| groups.shared_topics().into_iter().map(str::to_owned).collect());
+        let named = names.iter().filter_map(|name| self.catalog.by_name(name));
+        let read = self.shares.view(Shares::topics);
+        read.into_iter().chain(named.map(|topic| topic.id)).collect()
     }
 
     fn forget_logs(&self, topic: Uuid) {

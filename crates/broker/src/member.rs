@@ -424,7 +424,9 @@ impl Shown {
             }
             let members = members(&*self.frames).await;
             match self.troubles.note("look for the brokers of the cluster", members) {
-                Ok(members) => self.state.nodes.update(members),
+                Ok(members) => {
+                    self.state.nodes.update(members.sharing(self.state.shared_topics()));
+                }
                 Err(_) => sleep(RETRY_PAUSE).await,
             }
         }

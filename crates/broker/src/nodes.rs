@@ -4,11 +4,12 @@
 //! partition; leaders only spread the clients. Rendezvous hashing lets a broker that comes or goes
 //! move only its own share.
 //!
-//! Share partitions are with the controller alone. Clients take the leader of the greatest epoch,
-//! so each controller has two epochs of leaders: one for the leaders of Metadata, and the next one
-//! for itself. Members of share groups that were sent to it stay there until another broker is
-//! the controller.
+//! Share partitions are with the controller alone, so it leads the topics of share groups. Clients
+//! take the leader of the greatest epoch, so each controller has two epochs of leaders: one for the
+//! leaders of other topics, and the next one for itself. A topic moves to the controller with its
+//! first share group; clients that know that stay there until another broker is the controller.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use moldau_cluster::rack;
@@ -37,6 +38,8 @@ pub(crate) struct Members {
     controller: Option<i32>,
     /// Of the controller, or of the one before if there is none.
     epoch: i64,
+    /// Topics of share groups.
+    shared: HashSet<Uuid>,
 }
 
 /// The brokers as this one knows them.
@@ -97,7 +100,7 @@ impl Nodes {
         let Self::Shared { id, members } = self else { return None };
         let members = members.read();
         let controller = members.coordinator().filter(|node| node.id != *id)?;
-        Some((controller.clone(), members.leader_epoch().saturating_add(1)))
+        Some((controller.clone(), members.share_epoch()))
     }
 }
 
@@ -106,12 +109,23 @@ impl Members {
     pub(crate) fn new(brokers: Vec<Node>, controller: Option<(i32, i64)>) -> Self {
         let ids = brokers.iter().map(|broker| broker.id).collect();
         let epoch = controller.map_or(ALONE_EPOCH, |(_, epoch)| epoch);
-        Self { brokers, ids, controller: controller.map(|(id, _)| id), epoch }
+        let controller = controller.map(|(id, _)| id);
+        Self { brokers, ids, controller, epoch, shared: HashSet::new() }
     }
 
-    /// The epoch of all leaders: greater with each controller.
-    pub(crate) fn leader_epoch(&self) -> i32 {
+    /// The same brokers, where share groups read these topics.
+    pub(crate) fn sharing(self, shared: HashSet<Uuid>) -> Self {
+        Self { shared, ..self }
+    }
+
+    /// The epoch of the leaders of topics without share groups: greater with each controller.
+    fn leader_epoch(&self) -> i32 {
         i32::try_from(self.epoch).unwrap_or(i32::MAX).saturating_mul(EPOCHS_PER_CONTROLLER)
+    }
+
+    /// The epoch of the controller as a leader.
+    fn share_epoch(&self) -> i32 {
+        self.leader_epoch().saturating_add(1)
     }
 
     /// The controller, or Kafka's number for none.
@@ -125,20 +139,35 @@ impl Members {
         self.brokers.iter().find(|broker| broker.id == controller)
     }
 
-    /// The one that leads everything, where there is one broker.
-    pub(crate) fn only(&self) -> Option<i32> {
+    /// The broker that leads all partitions of a topic, if it is one, and its epoch.
+    pub(crate) fn only_leader(&self, topic: Uuid) -> Option<(i32, i32)> {
+        if self.shared.contains(&topic)
+            && let Some(controller) = self.coordinator()
+        {
+            return Some((controller.id, self.share_epoch()));
+        }
         match self.ids.as_slice() {
-            [only] => Some(*only),
+            [only] => Some((*only, self.epoch_of(topic))),
             _ => None,
         }
     }
 
-    /// The broker that leads a partition.
-    pub(crate) fn leader(&self, topic: Uuid, partition: i32) -> i32 {
-        let id = u128::from_be_bytes(topic.into_bytes());
-        // The partition goes through the hash as well: its low bits are of one half alone.
-        let id = id.wrapping_add(u128::from(partition.cast_unsigned()) << 64);
-        rack::owner(id, &self.ids).unwrap_or(NO_NODE)
+    /// The broker that leads a partition, and its epoch.
+    pub(crate) fn leader(&self, topic: Uuid, partition: i32) -> (i32, i32) {
+        self.only_leader(topic).unwrap_or_else(|| {
+            let id = u128::from_be_bytes(topic.into_bytes());
+            // The partition goes through the hash as well: its low bits are of one half alone.
+            let id = id.wrapping_add(u128::from(partition.cast_unsigned()) << 64);
+            (rack::owner(id, &self.ids).unwrap_or(NO_NODE), self.epoch_of(topic))
+        })
+    }
+
+    /// An epoch never falls, also while there is no controller.
+    fn epoch_of(&self, topic: Uuid) -> i32 {
+        match self.shared.contains(&topic) {
+            true => self.share_epoch(),
+            false => self.leader_epoch(),
+        }
     }
 }
 
@@ -163,9 +192,10 @@ mod tests {
         let fewer = Members::new(vec![node(1), node(3)], None);
         let mut shares = [0; 4];
         for partition in 0..3_000 {
-            let leader = all.leader(topic, partition);
+            let (leader, epoch) = all.leader(topic, partition);
             shares[usize::try_from(leader).unwrap()] += 1;
-            assert!(leader == 2 || fewer.leader(topic, partition) == leader);
+            assert_eq!(epoch, 2);
+            assert!(leader == 2 || fewer.leader(topic, partition).0 == leader);
         }
         assert!(shares[1..].iter().all(|share| (850..1_150).contains(share)), "{shares:?}");
         assert_eq!(all.coordinator(), Some(&node(2)));
@@ -175,16 +205,23 @@ mod tests {
     #[test]
     fn each_controller_leads_share_partitions_by_an_epoch_that_no_leader_has() {
         let nodes = Nodes::shared(1);
-        let epoch = || nodes.members(|| unreachable!("it is not alone")).leader_epoch();
+        let topic = Uuid::from_bytes([7; 16]);
+        let known = || nodes.members(|| unreachable!("it is not alone"));
+        let epoch = || known().leader(topic, 0).1;
         let mut last = -1;
         for controller in [2, 3, 2] {
             let controller_epoch = Some((controller, i64::from(last) + 1));
-            nodes.update(Members::new(vec![node(1), node(2), node(3)], controller_epoch));
+            let members = || Members::new(vec![node(1), node(2), node(3)], controller_epoch);
+            nodes.update(members());
             let (leader, own) = nodes.share_leader().unwrap();
             assert_eq!(leader.id, controller);
             assert!(last < epoch() && epoch() < own);
+            nodes.update(members().sharing([topic].into()));
+            assert!((0..9).all(|partition| known().leader(topic, partition) == (controller, own)));
             last = own;
             // Without a controller its epoch stays.
+            nodes.update(Members::new(vec![node(1), node(3)], None).sharing([topic].into()));
+            assert_eq!((nodes.share_leader(), epoch()), (None, own));
             nodes.update(Members::new(vec![node(1)], None));
             assert_eq!((nodes.share_leader(), epoch() + 1), (None, own));
         }

@@ -97,6 +97,11 @@ impl ShareGroup {
             && self.members.values().all(|member| member.epoch <= self.target_epoch)
     }
 
+    /// The topics that its members subscribe to.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &str> {
+        self.members.values().flat_map(|member| &member.topics).map(String::as_str)
+    }
+
     /// As ShareGroupDescribe shows it.
     pub(crate) fn describe(&self) -> ShareGroupDescription {
         ShareGroupDescription {

@@ -31,6 +31,7 @@ mod partition;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use moldau_protocol::{ErrorCode, Uuid};
@@ -182,6 +183,19 @@ impl Shares {
             ShareKey { group_id: group_id.into(), topic_id: Uuid::ZERO, partition: i32::MIN };
         let from = self.partitions.range(first..);
         from.take_while(move |(key, _)| *key.group_id == *group_id)
+    }
+
+    /// The topics that groups have read.
+    pub fn topics(&self) -> BTreeSet<Uuid> {
+        let mut topics = BTreeSet::new();
+        let mut next = self.partitions.keys().next();
+        while let Some(key) = next {
+            topics.insert(key.topic_id);
+            let last = ShareKey { partition: i32::MAX, ..key.clone() };
+            let behind = (Bound::Excluded(last), Bound::Unbounded);
+            next = self.partitions.range(behind).next().map(|(key, _)| key);
+        }
+        topics
     }
 
     /// Partitions that have a state.

@@ -114,8 +114,7 @@ impl Page<'_> {
             return;
         }
         let members = &self.members;
-        let epoch = members.leader_epoch();
-        let described = |index| describe(index, members.leader(topic.id, index), epoch);
+        let described = |index| describe(index, members.leader(topic.id, index));
         let partitions: Vec<_> = (first..end).take(self.room).map(described).collect();
         self.room -= partitions.len();
         let next = partitions.last().map_or(end, |last| last.partition_index + 1);
@@ -150,8 +149,7 @@ fn cursor(topic: &Topic, partition_index: i32) -> Cursor {
 
 fn describe(
     partition_index: i32,
-    leader: i32,
-    leader_epoch: i32,
+    (leader, leader_epoch): (i32, i32),
 ) -> DescribeTopicPartitionsResponsePartition {
     DescribeTopicPartitionsResponsePartition {
         partition_index,

@@ -329,19 +329,13 @@ impl Answer {
         first: i32,
         count: i32,
     ) -> Result<(i32, Bytes), EncodeError> {
-        let epoch = self.members.leader_epoch();
-        if let Some(only) = self.members.only() {
-            return self.state.partition_runs.next(
-                &led_by(only, epoch),
-                first,
-                count,
-                self.version,
-            );
+        if let Some(only) = self.members.only_leader(topic.id) {
+            return self.state.partition_runs.next(&led_by(only), first, count, self.version);
         }
         let end = count.min(first.saturating_add(PARTITIONS_PER_TURN));
         let mut encoded = BytesMut::new();
         for index in first..end {
-            let template = led_by(self.members.leader(topic.id, index), epoch);
+            let template = led_by(self.members.leader(topic.id, index));
             encoded.extend_from_slice(&encode_partitions(
                 index..index.saturating_add(1),
                 &template,
@@ -353,7 +347,7 @@ impl Answer {
 }
 
 /// A partition with this leader, which is also all that holds it.
-fn led_by(node: i32, leader_epoch: i32) -> MetadataResponsePartition {
+fn led_by((node, leader_epoch): (i32, i32)) -> MetadataResponsePartition {
     MetadataResponsePartition {
         leader_id: node,
         leader_epoch,

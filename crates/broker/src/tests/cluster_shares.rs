@@ -1,7 +1,11 @@
 //! Share groups in a cluster: the controller has all share partitions, and another broker goes on.
 
+use std::collections::BTreeSet;
+
+use moldau_coordinator::GroupState;
 use moldau_protocol::messages::{
-    FindCoordinatorRequest, MetadataRequest, ShareFetchRequest, ShareFetchResponse,
+    DeleteGroupsRequest, FindCoordinatorRequest, MetadataRequest, ShareFetchRequest,
+    ShareFetchResponse,
 };
 use moldau_protocol::{ErrorCode, Uuid};
 
@@ -37,11 +41,12 @@ fn say(world: &World, epoch: i32, orders: Uuid, said: (i64, i64, &[i8])) -> Erro
     acknowledged(world, &acknowledge("a", epoch, orders, said))
 }
 
-/// The epoch of the partition's leader, as clients are told.
-fn leader_epoch(world: &World) -> i32 {
+/// The leader of the partition and its epoch, as clients are told.
+fn leader(world: &World) -> (i32, i32) {
     let metadata = world.ask(&MetadataRequest { topics: None, ..MetadataRequest::default() });
     let orders = metadata.topics.iter().find(|it| it.name.as_deref() == Some("orders"));
-    orders.unwrap().partitions[0].leader_epoch
+    let partition = &orders.unwrap().partitions[0];
+    (partition.leader_id, partition.leader_epoch)
 }
 
 #[test]
@@ -79,7 +84,9 @@ fn other_brokers_send_members_to_the_controller_by_an_epoch_that_clients_take() 
     let told = only(&sent);
     assert_eq!(code(told.error_code), ErrorCode::NotLeaderOrFollower);
     assert_eq!((told.current_leader.leader_id, sent.node_endpoints.len()), (1, 1));
-    assert!(told.current_leader.leader_epoch > leader_epoch(second));
+    let leads = (1, told.current_leader.leader_epoch);
+    // Metadata names the same leader.
+    eventually(|| leader(second) == leads);
     let port = i32::from(cluster.brokers[0].0.address().port());
     assert_eq!((sent.node_endpoints[0].node_id, sent.node_endpoints[0].port), (1, port));
 
@@ -93,6 +100,39 @@ fn other_brokers_send_members_to_the_controller_by_an_epoch_that_clients_take() 
         ..FindCoordinatorRequest::default()
     });
     assert_eq!((found.coordinators[0].error_code, found.coordinators[0].node_id), (0, 1));
+}
+
+#[test]
+fn the_controller_leads_a_topic_from_its_first_member_until_its_last_share_group_is_deleted() {
+    let cluster = Cluster::of(3);
+    cluster.create("orders", 30);
+    let leaders = |world: &World| -> BTreeSet<i32> {
+        let metadata = world.ask(&MetadataRequest { topics: None, ..MetadataRequest::default() });
+        metadata.topics[0].partitions.iter().map(|partition| partition.leader_id).collect()
+    };
+    let all = |ids: &[i32]| {
+        let ids = ids.iter().copied().collect();
+        eventually(|| cluster.worlds().all(|world| leaders(world) == ids));
+    };
+    all(&[1, 2, 3]);
+    let owner = cluster.owner();
+    owner.share(SHARERS, "a", 0);
+    all(&[1]);
+    let orders = owner.state.catalog.by_name("orders").unwrap().id;
+    owner.ask(&fetch("a", 0, orders, &[0]));
+    // The group has read the topic, so the end of its members moves nothing.
+    owner.share(SHARERS, "a", -1);
+    let empty = |world: &World| {
+        let state = world.state.groups.view(|groups| groups.share_state(SHARERS));
+        state.unwrap() == Some(GroupState::Empty)
+    };
+    eventually(|| cluster.worlds().all(empty));
+    all(&[1]);
+    owner.ask(&DeleteGroupsRequest {
+        groups_names: vec![SHARERS.to_owned()],
+        ..DeleteGroupsRequest::default()
+    });
+    all(&[1, 2, 3]);
 }
 
 #[test]
@@ -111,8 +151,9 @@ fn acknowledged_records_stay_so_at_the_next_controller_and_held_ones_come_again(
 
     cluster.fail_over();
     let owner = cluster.owner();
-    // Clients leave the controller that they were sent to for the leaders of Metadata.
-    eventually(|| leader_epoch(owner) > sent);
+    // Clients leave the controller that they were sent to for this one.
+    eventually(|| leader(owner).0 == owner.state.nodes.id());
+    assert!(leader(owner).1 > sent);
     // What was held is held no longer, and may come to any member.
     assert_eq!(say(owner, 3, orders, (3, 3, &[ACCEPT])), ErrorCode::ShareSessionNotFound);
     let opens = ShareFetchRequest { max_records: 0, ..fetch("a", 0, orders, &[0]) };

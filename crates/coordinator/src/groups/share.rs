@@ -1,5 +1,7 @@
 //! Requests of share groups, before they reach their group, and what others ask about such groups.
 
+use std::collections::BTreeSet;
+
 use moldau_protocol::ErrorCode;
 
 use super::consumer::absent;
@@ -105,6 +107,15 @@ impl Groups {
             Some(_) => Err(other_type(group_id)),
             None => Ok(None),
         }
+    }
+
+    /// The names of topics that members of share groups subscribe to.
+    pub fn shared_topics(&self) -> BTreeSet<&str> {
+        let groups = self.groups.values().filter_map(|group| match group {
+            AnyGroup::Share(group) => Some(group),
+            _ => None,
+        });
+        groups.flat_map(ShareGroup::topics).collect()
     }
 
     /// The settings of a share group, which need not exist.
