@@ -200,36 +200,41 @@ const ALONE: &[ApiKey] = &[
     ApiKey::UpdateFeatures,
 ];
 
+/// Whether a request of an API is for the controller to decide, by its body.
+type IsControlled = fn(&Call<'_>, &[u8]) -> bool;
+
 /// What the controller of a cluster decides, whichever broker a client asks (KIP-590).
-const CONTROLLED: &[ApiKey] = &[
-    ApiKey::CreateTopics,
-    ApiKey::DeleteTopics,
-    ApiKey::CreateAcls,
-    ApiKey::DeleteAcls,
-    ApiKey::AlterConfigs,
-    ApiKey::CreatePartitions,
-    ApiKey::IncrementalAlterConfigs,
-    ApiKey::AlterClientQuotas,
-    ApiKey::AlterUserScramCredentials,
+const CONTROLLED: &[(ApiKey, IsControlled)] = &[
+    (ApiKey::Metadata, api::metadata::creates),
+    (ApiKey::CreateTopics, is_read::<messages::CreateTopicsRequest>),
+    (ApiKey::DeleteTopics, is_read::<messages::DeleteTopicsRequest>),
+    (ApiKey::CreateAcls, is_read::<messages::CreateAclsRequest>),
+    (ApiKey::DeleteAcls, is_read::<messages::DeleteAclsRequest>),
+    (ApiKey::AlterConfigs, is_read::<messages::AlterConfigsRequest>),
+    (ApiKey::CreatePartitions, is_read::<messages::CreatePartitionsRequest>),
+    (ApiKey::IncrementalAlterConfigs, api::incremental_alter_configs::is_of_all),
+    (ApiKey::AlterClientQuotas, is_read::<messages::AlterClientQuotasRequest>),
+    (ApiKey::AlterUserScramCredentials, is_read::<messages::AlterUserScramCredentialsRequest>),
 ];
+
+/// A request that cannot be read is not left to the controller.
+fn is_read<Q: Request>(call: &Call<'_>, body: &[u8]) -> bool {
+    Q::decode(&mut Reader::new(body), call.version).is_ok()
+}
 
 /// Leaves a request to the controller, if it is that of another broker to decide.
 fn forwarded(api: &Api, call: &Call<'_>, body: &[u8], bytes: &[u8]) -> Option<Served> {
     let storage = &call.state.storage;
-    let is_controlled = !storage.decides()
-        && match api.key {
-            ApiKey::Metadata => api::metadata::creates(call, body),
-            ApiKey::IncrementalAlterConfigs => !api::incremental_alter_configs::is_own(call, body),
-            key => CONTROLLED.contains(&key),
-        };
-    if !is_controlled {
+    let controlled = CONTROLLED.iter().find(|(key, _)| *key == api.key);
+    if storage.decides() || !controlled.is_some_and(|(_, is_so)| is_so(call, body)) {
         return None;
     }
     let answer = storage.forward(call.principal, call.peer.ip().to_canonical(), bytes)?;
     let answer = Box::pin(async move {
         match answer.await {
             Some(bytes) if !bytes.is_empty() => Response::single(bytes),
-            _ => Response::closing("the controller has not answered"),
+            Some(_) => Response::closing("the controller does not understand the request"),
+            None => Response::closing("the controller has not answered"),
         }
     });
     Some(Reply::Later(answer, bytes.len()))

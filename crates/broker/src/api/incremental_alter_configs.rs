@@ -67,12 +67,12 @@ pub(crate) fn handle(
     })
 }
 
-/// Whether the request is of this broker alone: the levels of its loggers.
-pub(crate) fn is_own(call: &Call<'_>, body: &[u8]) -> bool {
+/// Whether the request is of all brokers, and not of the levels of this one's loggers alone.
+pub(crate) fn is_of_all(call: &Call<'_>, body: &[u8]) -> bool {
     let request = IncrementalAlterConfigsRequest::decode(&mut Reader::new(body), call.version);
     request.is_ok_and(|request| {
         let mut resources = request.resources.iter();
-        resources.all(|resource| resource.resource_type == RESOURCE_BROKER_LOGGER)
+        resources.any(|resource| resource.resource_type != RESOURCE_BROKER_LOGGER)
     })
 }
 
