@@ -227,6 +227,24 @@ pub(crate) fn once_durable<R: 'static>(
     Outcome::Later(Box::pin(async move { answer(durable_within(patience, durable).await) }))
 }
 
+/// Kafka's most records of a request of an administrator.
+const CHANGES_MAX: usize = 10_000;
+
+/// What Kafka says of a request with more.
+pub(crate) const TOO_MANY_CHANGES: &str = "Unable to perform excessively large batch operation.";
+
+/// Checks how many things a request changes, since it is decided at one go. A topic counts once,
+/// however many partitions it has.
+///
+/// # Errors
+/// `POLICY_VIOLATION`.
+pub(crate) fn check_changes(count: usize, message: &str) -> Result<(), Refusal> {
+    match count {
+        ..=CHANGES_MAX => Ok(()),
+        _ => Err(Refusal::new(ErrorCode::PolicyViolation, message)),
+    }
+}
+
 /// Elements of a request or an answer, such as partitions, that are gone through before other
 /// connections of the thread get their turn: some tens to hundreds of microseconds of work.
 const ELEMENTS_PER_TURN: usize = 4096;

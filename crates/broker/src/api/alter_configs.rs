@@ -17,7 +17,7 @@ use crate::api::incremental_alter_configs::{
     check_distinct, configure_group, set_of_group, topic_name,
 };
 use crate::authorizer::Operation::AlterConfigs;
-use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, TOO_MANY_CHANGES, check_changes, once_durable};
 use crate::error::Refusal;
 use crate::logs::Lsn;
 use crate::topic_config::{canonical, shown};
@@ -26,6 +26,7 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: AlterConfigsRequest,
 ) -> Outcome<AlterConfigsResponse> {
+    let within_limit = check_changes(request.resources.len(), TOO_MANY_CHANGES);
     let mut last = None;
     let mut responses = Vec::with_capacity(request.resources.len());
     for resource in &request.resources {
@@ -35,7 +36,9 @@ pub(crate) fn handle(
             error_message: None,
             ..AlterConfigsResourceResponse::default()
         };
-        match replace(call, resource, request.validate_only) {
+        let replaced =
+            within_limit.clone().and_then(|()| replace(call, resource, request.validate_only));
+        match replaced {
             Ok(lsn) => last = lsn.or(last),
             Err(refusal) => {
                 response.error_code = refusal.code.into();

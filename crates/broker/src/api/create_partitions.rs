@@ -9,7 +9,7 @@ use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsRespons
 
 use crate::api::create_topics::{TWICE, check_replicas};
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable, patience};
+use crate::call::{Call, Outcome, TOO_MANY_CHANGES, check_changes, once_durable, patience};
 use crate::error::{Refusal, denied};
 use crate::logs::Lsn;
 
@@ -20,6 +20,7 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: CreatePartitionsRequest,
 ) -> Outcome<CreatePartitionsResponse> {
+    let within_limit = check_changes(request.topics.len(), TOO_MANY_CHANGES);
     let mut last = None;
     let mut results = Vec::with_capacity(request.topics.len());
     let mut mentions: HashMap<_, usize> = HashMap::new();
@@ -31,6 +32,7 @@ pub(crate) fn handle(
         let mut result =
             CreatePartitionsTopicResult { name: topic.name.clone(), ..Default::default() };
         let grown = match count {
+            _ if within_limit.is_err() => within_limit.clone().map(|()| None),
             2.. => Err(Refusal::new(ErrorCode::InvalidRequest, TWICE)),
             _ => grow(call, topic, request.validate_only),
         };

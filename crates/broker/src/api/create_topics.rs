@@ -1,6 +1,7 @@
 //! CreateTopics, versions 2-7 (KIP-195, KIP-464 defaults, KIP-525 configs in the answer).
 //!
-//! A topic is one frame, whatever its number of partitions. On a journal there is one broker: a
+//! A topic is one frame, whatever its number of partitions, so a request may have 10,000 topics,
+//! where Kafka counts their partitions. On a journal there is one broker: a
 //! replication factor of 1 or -1 is accepted, and a manual assignment that names only it. A cluster
 //! accepts any replication factor, and no assignment.
 
@@ -17,7 +18,7 @@ use moldau_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use crate::authorizer::Operation;
 use crate::authorizer::ResourceType::Topic;
 use crate::broker_configs::{SOURCE_DEFAULT, SOURCE_TOPIC, code_of};
-use crate::call::{Call, Outcome, once_durable, patience};
+use crate::call::{Call, Outcome, check_changes, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::Refusal;
 use crate::logs::Lsn;
@@ -30,12 +31,16 @@ const QUOTA_STRICT_SINCE: i16 = 6;
 /// What Kafka says of a topic that stands twice in a request.
 pub(crate) const TWICE: &str = "Duplicate topic name.";
 
+/// What Kafka says of a request for more than 10,000 partitions. Here they may be of 10,000 topics.
+const TOO_MANY_PARTITIONS: &str = "Excessively large number of partitions per request.";
+
 pub(crate) fn handle(
     call: &Call<'_>,
     request: CreateTopicsRequest,
 ) -> Outcome<CreateTopicsResponse> {
     // The right to create on the cluster is one for every name.
     let on_cluster = call.rights.allow_on_cluster(Operation::Create);
+    let within_limit = check_changes(request.topics.len(), TOO_MANY_PARTITIONS);
     let mut last = None;
     let mut results = Vec::with_capacity(request.topics.len());
     let mut mentions: HashMap<_, usize> = HashMap::new();
@@ -44,7 +49,9 @@ pub(crate) fn handle(
     }
     for topic in &request.topics {
         let Some(count) = mentions.remove(topic.name.as_str()) else { continue };
-        let outcome = if count > 1 {
+        let outcome = if let Err(refusal) = &within_limit {
+            Err(refusal.clone())
+        } else if count > 1 {
             Err(Refusal::new(ErrorCode::InvalidRequest, TWICE))
         } else if !(on_cluster || call.rights.allow(Topic, Operation::Create, &topic.name)) {
             // As in Kafka, whose words are fewer here.

@@ -11,7 +11,7 @@ use moldau_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable, patience};
+use crate::call::{Call, Outcome, TOO_MANY_CHANGES, check_changes, once_durable, patience};
 use crate::catalog;
 use crate::error::{Refusal, denied};
 use crate::logs::Lsn;
@@ -28,6 +28,7 @@ pub(crate) fn handle(
         .into_iter()
         .map(|name| DeleteTopicState { name: Some(name), ..DeleteTopicState::default() });
     let topics: Vec<_> = request.topics.into_iter().chain(by_name).collect();
+    let within_limit = check_changes(topics.len(), TOO_MANY_CHANGES);
     let mut mentions: HashMap<_, usize> = HashMap::new();
     for topic in &topics {
         *mentions.entry((&topic.name, topic.topic_id)).or_default() += 1;
@@ -35,11 +36,15 @@ pub(crate) fn handle(
     let (mut last, timeout_ms) = (None, request.timeout_ms);
     let mut responses = Vec::new();
     for topic in &topics {
-        match mentions.remove(&(&topic.name, topic.topic_id)) {
-            Some(1) => responses.push(delete(call, topic.clone(), &mut last)),
-            Some(_) => responses.push(duplicate(topic)),
-            None => {}
-        }
+        let Some(count) = mentions.remove(&(&topic.name, topic.topic_id)) else { continue };
+        responses.push(match (&within_limit, count) {
+            (Err(refusal), _) => refused(topic, refusal.clone()),
+            (Ok(()), 1) => delete(call, topic.clone(), &mut last),
+            (Ok(()), _) => {
+                let message = "duplicate topic in the request";
+                refused(topic, Refusal::new(ErrorCode::InvalidRequest, message))
+            }
+        });
     }
     let response = DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
@@ -77,12 +82,12 @@ fn delete(
     }
 }
 
-fn duplicate(asked: &DeleteTopicState) -> DeletableTopicResult {
+fn refused(asked: &DeleteTopicState, refusal: Refusal) -> DeletableTopicResult {
     DeletableTopicResult {
         name: asked.name.clone(),
         topic_id: asked.topic_id,
-        error_code: ErrorCode::InvalidRequest.into(),
-        error_message: Some("duplicate topic in the request".to_owned()),
+        error_code: refusal.code.into(),
+        error_message: Some(refusal.message),
         ..DeletableTopicResult::default()
     }
 }

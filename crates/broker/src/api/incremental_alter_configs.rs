@@ -17,7 +17,7 @@ use crate::api::describe_configs::{
     RESOURCE_TOPIC, authorize, no_default_group,
 };
 use crate::authorizer::Operation::AlterConfigs;
-use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, TOO_MANY_CHANGES, check_changes, once_durable};
 use crate::error::Refusal;
 use crate::logs::Lsn;
 use crate::topic_config::{
@@ -37,6 +37,7 @@ pub(crate) fn handle(
     for resource in &request.resources {
         *mentions.entry((resource.resource_type, &resource.resource_name)).or_default() += 1;
     }
+    let within_limit = check_changes(request.resources.len(), TOO_MANY_CHANGES);
     for resource in &request.resources {
         let mut response = AlterConfigsResourceResponse {
             resource_type: resource.resource_type,
@@ -47,7 +48,9 @@ pub(crate) fn handle(
         let is_twice = mentions.get(&(resource.resource_type, &resource.resource_name)) > Some(&1);
         let altered = match is_twice {
             true => Err(Refusal::new(ErrorCode::InvalidRequest, TWICE)),
-            false => alter(call, resource, request.validate_only),
+            false => {
+                within_limit.clone().and_then(|()| alter(call, resource, request.validate_only))
+            }
         };
         match altered {
             Ok(lsn) => last = lsn.or(last),
