@@ -14,7 +14,7 @@ use moldau_net::{MemoryAccount, Principal, Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::ApiVersionsRequest;
 use moldau_protocol::{ApiKey, ErrorCode, Message};
-use moldau_storage::{Admission, Lsn, WaitDurable};
+use moldau_storage::{Admission, Lsn};
 use tokio::runtime::Handle;
 
 pub(crate) use crate::config::DURABLE_WITHIN;
@@ -25,6 +25,7 @@ use crate::quotas::QuotaClient;
 use crate::rights::Rights;
 use crate::share_session::ConnectionId;
 use crate::state::State;
+use crate::storage::Storage;
 
 /// An answer that takes time.
 pub(crate) type Later<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -194,21 +195,19 @@ pub(crate) fn patience(timeout_ms: i32) -> Duration {
     Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0)).max(PATIENCE_MIN)
 }
 
-/// Waits until the journal is durable up to a position.
+/// Waits until what was written up to a position is durable.
 ///
 /// # Errors
-/// `KAFKA_STORAGE_ERROR` if the journal has failed. `REQUEST_TIMED_OUT`, after which clients ask
-/// again, if it takes longer than `patience`; it may come true later.
+/// That of [`Storage::lost`]. `REQUEST_TIMED_OUT`, after which clients ask again, if it takes
+/// longer than `patience`; it may come true later.
 pub(crate) async fn durable_within(
     patience: Duration,
-    durable: WaitDurable,
+    storage: &Storage,
+    lsn: Lsn,
 ) -> Result<(), Refusal> {
-    match tokio::time::timeout(patience, durable).await {
+    match tokio::time::timeout(patience, storage.wait_durable(lsn)).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_failed)) => {
-            let message = "the change cannot become durable; the journal or the cluster failed";
-            Err(Refusal::new(ErrorCode::KafkaStorageError, message))
-        }
+        Ok(Err(_failed)) => Err(storage.lost()),
         Err(_elapsed) => {
             let message = "the disk did not confirm the change in time; it may still take effect";
             Err(Refusal::new(ErrorCode::RequestTimedOut, message))
@@ -223,8 +222,8 @@ pub(crate) fn once_durable<R: 'static>(
     patience: Duration,
     answer: impl FnOnce(Result<(), Refusal>) -> R + 'static,
 ) -> Outcome<R> {
-    let durable = call.state.storage.wait_durable(lsn);
-    Outcome::Later(Box::pin(async move { answer(durable_within(patience, durable).await) }))
+    let storage = call.state.storage.clone();
+    Outcome::Later(Box::pin(async move { answer(durable_within(patience, &storage, lsn).await) }))
 }
 
 /// Kafka's most records of a request of an administrator.

@@ -69,6 +69,22 @@ impl Refusal {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
+
+    /// The code for whoever asked for share partitions, which the controller has.
+    pub(crate) fn code_of_shares(&self) -> ErrorCode {
+        match self.code {
+            ErrorCode::NotController => ErrorCode::NotLeaderOrFollower,
+            code => code,
+        }
+    }
+
+    /// The code for whoever asked the coordinator, which is the controller.
+    pub(crate) fn code_of_coordinator(&self) -> ErrorCode {
+        match self.code {
+            ErrorCode::NotController => ErrorCode::NotCoordinator,
+            code => code,
+        }
+    }
 }
 
 /// The refusal of a forbidden operation.

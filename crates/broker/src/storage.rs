@@ -155,6 +155,21 @@ impl Storage {
         }
     }
 
+    /// What is said of a change that cannot become durable.
+    pub(crate) fn lost(&self) -> Refusal {
+        match self {
+            Self::Journal(_) => {
+                let message = "the change cannot become durable; the journal failed";
+                Refusal::new(ErrorCode::KafkaStorageError, message)
+            }
+            // Clients ask the next controller, as they do where one of Kafka resigns.
+            Self::Shared(_) => {
+                let message = "this broker is no longer the controller; the change may come true";
+                Refusal::new(ErrorCode::NotController, message)
+            }
+        }
+    }
+
     /// Counts bytes of a request against the limit of those that are not durable, when it is their
     /// turn.
     pub(crate) fn admit_wait(&self, bytes: usize) -> Admit {

@@ -68,9 +68,9 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     };
     let answered = async move {
         if let Some(lsn) = created
-            && durable_within(DURABLE_WITHIN, answer.state.storage.wait_durable(lsn)).await.is_err()
+            && let Err(refusal) = durable_within(DURABLE_WITHIN, &answer.state.storage, lsn).await
         {
-            answer.topics.iter_mut().for_each(Found::fail);
+            answer.topics.iter_mut().for_each(|found| found.fail(refusal.code));
         }
         // A connection without this answer would wait for ever; the line names the defect.
         answer.encode().await.unwrap_or_else(|error| {
@@ -215,11 +215,18 @@ fn nameless(call: &Call<'_>, topic_id: Uuid, code: ErrorCode) -> Found {
 }
 
 impl Found {
-    /// The journal failed: what was created is not there, nor can the rest be relied upon.
-    fn fail(&mut self) {
+    /// What was created is not there, nor can the rest be relied upon.
+    fn fail(&mut self, code: ErrorCode) {
         if let Self::Topic(topic) = self {
             let (name, topic_id) = (Some(topic.name.to_string()), topic.id);
-            *self = Self::Failed { code: ErrorCode::KafkaStorageError, name, topic_id };
+            let code = match code {
+                // Metadata has another code after which clients ask again.
+                ErrorCode::NotController | ErrorCode::RequestTimedOut => {
+                    ErrorCode::LeaderNotAvailable
+                }
+                code => code,
+            };
+            *self = Self::Failed { code, name, topic_id };
         }
     }
 }

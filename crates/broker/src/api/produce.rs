@@ -77,9 +77,9 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
             response
         }))
     } else if let Some(appended) = appended {
-        let durable = call.state.storage.wait_durable(appended.lsn);
+        let storage = call.state.storage.clone();
         Outcome::Later(Box::pin(async move {
-            let durable = durable_within(patience, durable).await;
+            let durable = durable_within(patience, &storage, appended.lsn).await;
             drop(appended);
             or_refused(durable, response)
         }))
@@ -133,8 +133,7 @@ fn hand_over(
         }
         let response = match appended {
             Some(appended) => {
-                let durable = storage.wait_durable(appended.lsn);
-                or_refused(durable_within(patience, durable).await, response)
+                or_refused(durable_within(patience, &storage, appended.lsn).await, response)
             }
             None => placed_within(patience, unplaced, response).await,
         };

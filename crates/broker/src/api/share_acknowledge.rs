@@ -76,7 +76,7 @@ pub(crate) fn handle(
         None => Outcome::Now(response(settled.results)),
         Some(lsn) => once_durable(call, lsn, DURABLE_WITHIN, move |durable| {
             if let Err(refusal) = durable {
-                settled.fail(refusal.code);
+                settled.fail(refusal.code_of_shares());
             }
             response(settled.results)
         }),

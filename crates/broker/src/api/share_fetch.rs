@@ -192,11 +192,10 @@ impl ShareFetch {
         let Self { delivery, mut settled, answer } = self;
         let delivered = delivery.run().await;
         let state: &State = &delivery.state;
-        if let Some(lsn) = settled.written {
-            let durable = state.storage.wait_durable(lsn);
-            if let Err(refusal) = durable_within(DURABLE_WITHIN, durable).await {
-                settled.fail(refusal.code);
-            }
+        if let Some(lsn) = settled.written
+            && let Err(refusal) = durable_within(DURABLE_WITHIN, &state.storage, lsn).await
+        {
+            settled.fail(refusal.code_of_shares());
         }
         state.counters.fetched(delivered.bytes());
         let mut partitions = Partitions::new();

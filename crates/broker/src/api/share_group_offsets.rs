@@ -241,7 +241,7 @@ pub(crate) fn alter(
 ) -> Outcome<AlterShareGroupOffsetsResponse> {
     if let Err(refusal) = changeable(call, &request.group_id, Operation::Read) {
         return Outcome::Now(AlterShareGroupOffsetsResponse {
-            error_code: refusal.code.into(),
+            error_code: refusal.code_of_coordinator().into(),
             error_message: Some(refusal.message),
             ..AlterShareGroupOffsetsResponse::default()
         });
@@ -285,7 +285,7 @@ pub(crate) fn alter(
     once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
         Ok(()) => response,
         Err(refusal) => AlterShareGroupOffsetsResponse {
-            error_code: refusal.code.into(),
+            error_code: refusal.code_of_coordinator().into(),
             error_message: Some(refusal.message),
             ..AlterShareGroupOffsetsResponse::default()
         },
@@ -309,7 +309,7 @@ pub(crate) fn delete(
 ) -> Outcome<DeleteShareGroupOffsetsResponse> {
     if let Err(refusal) = changeable(call, &request.group_id, Operation::Delete) {
         return Outcome::Now(DeleteShareGroupOffsetsResponse {
-            error_code: refusal.code.into(),
+            error_code: refusal.code_of_coordinator().into(),
             error_message: Some(refusal.message),
             ..DeleteShareGroupOffsetsResponse::default()
         });
@@ -352,7 +352,7 @@ pub(crate) fn delete(
     once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
         Ok(()) => response,
         Err(refusal) => DeleteShareGroupOffsetsResponse {
-            error_code: refusal.code.into(),
+            error_code: refusal.code_of_coordinator().into(),
             error_message: Some(refusal.message),
             ..DeleteShareGroupOffsetsResponse::default()
         },

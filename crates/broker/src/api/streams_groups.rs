@@ -140,7 +140,7 @@ async fn create_missing(state: &State, rights: &Rights, reply: &mut StreamsHeart
     let denied: Vec<&str> = names.filter(|name| !may_create(name)).collect();
     let problem = if denied.is_empty() {
         let created = match create_topics::create_internal(state, &missing) {
-            Ok(Some(lsn)) => durable_within(DURABLE_WITHIN, state.storage.wait_durable(lsn)).await,
+            Ok(Some(lsn)) => durable_within(DURABLE_WITHIN, &state.storage, lsn).await,
             Ok(None) => Ok(()),
             Err(refusal) => Err(refusal),
         };

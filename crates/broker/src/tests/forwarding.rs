@@ -1,13 +1,17 @@
 //! Requests that only the controller of a cluster decides, from clients of another broker.
 
+use std::sync::Arc;
+
 use moldau_cluster::{Frames, Ownership, Requests};
+use moldau_net::Reply;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
+use moldau_protocol::messages::delete_topics_request::DeleteTopicState;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::{
     AlterConfigsRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, MetadataRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
 };
 use moldau_storage::block_on;
 
@@ -16,8 +20,12 @@ use super::clusters::{Cluster, append, eventually};
 use super::configs::altering;
 use super::quotas;
 use super::requests::{creatable, create, fetch, fetch_topic, only, produce};
-use super::world::{NOW_MS, World, base_offsets, batch, code};
-use crate::config::AuthorizationSettings;
+use super::world::{NOW_MS, World, base_offsets, batch, code, request_frame};
+use crate::call::durable_within;
+use crate::config::{AuthorizationSettings, DURABLE_WITHIN};
+use crate::joining::runtime;
+use crate::storage::Storage;
+use crate::submissions::Submissions;
 
 /// Kafka's numbers.
 const TOPIC: i8 = 2;
@@ -200,6 +208,54 @@ fn a_request_outlives_a_controller_that_has_not_taken_it_and_closes_with_one_tha
     assert!(response.closes.is_some() && response.is_empty());
     let created = world.finish::<CreateTopicsRequest>(waits);
     assert_eq!(code(created.topics[0].error_code), ErrorCode::None);
+}
+
+#[test]
+fn a_malformed_request_is_refused_by_the_broker_that_is_asked() {
+    let cluster = Cluster::of(2);
+    let world = asked(&cluster);
+    let frame = request_frame(CREATE_TOPICS, &create(vec![creatable("orders", 1)]));
+    let refused = world.send(&frame[..frame.len() - 8]);
+    assert!(matches!(refused, Reply::Close("malformed request")));
+}
+
+#[test]
+fn a_request_for_more_topics_than_kafka_takes_changes_nothing() {
+    let cluster = Cluster::of(2);
+    for world in [&World::new(), asked(&cluster)] {
+        world.create("orders", 100_000);
+        let names: Vec<_> = (0..10_001).map(|index| format!("topic-{index}")).collect();
+        let topics = names.iter().map(|name| creatable(name, 1)).collect();
+        let created = world.ask(&create(topics));
+        assert_eq!(created.topics.len(), names.len());
+        let refused = |it: i16| code(it) == ErrorCode::PolicyViolation;
+        assert!(created.topics.iter().all(|topic| refused(topic.error_code)));
+        let mut grown = growth("orders", 200_000);
+        grown.topics.extend(names.iter().flat_map(|name| growth(name, 2).topics));
+        let grown = world.ask(&grown);
+        assert!(grown.results.iter().all(|topic| refused(topic.error_code)));
+        let named =
+            |name: &String| DeleteTopicState { name: Some(name.clone()), ..Default::default() };
+        let mut topics: Vec<_> = names.iter().map(named).collect();
+        topics[0] = named(&"orders".to_owned());
+        let deleted = world.ask(&DeleteTopicsRequest { topics, ..Default::default() });
+        assert!(deleted.responses.iter().all(|topic| refused(topic.error_code)));
+        assert_eq!(topic_partitions(world, "orders"), Some(100_000));
+        assert_eq!(topic_partitions(world, "topic-7"), None);
+    }
+}
+
+/// Clients give up after `KAFKA_STORAGE_ERROR`, which a change got in an outage of the database.
+#[test]
+fn a_change_that_is_lost_with_the_ownership_is_asked_of_the_next_controller() {
+    let submissions = Arc::new(Submissions::new(100, 100));
+    submissions.own(1);
+    let storage = Storage::Shared(Arc::clone(&submissions));
+    let lsn = storage.write(b"a change").unwrap();
+    submissions.lose();
+    let durable = durable_within(DURABLE_WITHIN, &storage, lsn);
+    let lost = runtime().unwrap().block_on(durable).unwrap_err();
+    assert_eq!(lost.code, ErrorCode::NotController);
 }
 
 /// Owns the log in place of a broker, and answers nobody.

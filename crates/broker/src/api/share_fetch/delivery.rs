@@ -202,8 +202,8 @@ impl Delivery {
                 let (storage, groups) = (&self.state.storage, &self.state.groups);
                 if let Some(lsn) = shares.begin(storage, groups, &key, start)? {
                     // Else a crash would let the group begin elsewhere, behind records.
-                    let durable = durable_within(DURABLE_WITHIN, storage.wait_durable(lsn)).await;
-                    durable.map_err(|refusal| refusal.code)?;
+                    let durable = durable_within(DURABLE_WITHIN, storage, lsn).await;
+                    durable.map_err(|refusal| refusal.code_of_shares())?;
                 }
                 let next = shares.next_offset(&key, log_start, &settings);
                 next.map_err(|NotPlaced| ErrorCode::GroupIdNotFound)?
