@@ -73,8 +73,6 @@ impl Cell {
     /// Whether a cluster serves all that it asks for, in a time that a test has.
     fn is_for_clusters(self) -> bool {
         match self {
-            // Its share consumer, a preview, does not follow the leader that a broker names.
-            Self::Client(Library::Librdkafka, Scenario::ShareGroups) => false,
             Self::Client(_, scenario) => !matches!(scenario, Scenario::LargeTopic),
             Self::Tools(family) => !matches!(family, Family::ConfigSession),
         }
