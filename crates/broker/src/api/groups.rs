@@ -27,7 +27,10 @@ pub(crate) fn list(call: &Call<'_>, request: ListGroupsRequest) -> Outcome<ListG
     let matches = |filter: &[String], word: &str| {
         filter.is_empty() || filter.iter().any(|wanted| wanted.eq_ignore_ascii_case(word))
     };
-    let groups: Vec<_> = call.state.groups.view(|groups| groups.list().collect());
+    // Each broker of a cluster is asked, and the coordinator tells: others may be behind it.
+    let coordinates = call.state.storage.decides();
+    let groups: Vec<_> =
+        call.state.groups.view(|groups| groups.list().filter(|_| coordinates).collect());
     let rights = &call.rights;
     // As in Kafka the right to describe the cluster shows every group.
     let is_shown = |group_id: &str| rights.show(ResourceType::Group, Operation::Describe, group_id);

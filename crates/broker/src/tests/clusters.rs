@@ -14,7 +14,8 @@ use moldau_cluster::{
 use moldau_protocol::messages::api_versions_response::ApiVersionsResponse;
 use moldau_protocol::messages::create_topics_request::CreatableReplicaAssignment;
 use moldau_protocol::messages::{
-    ApiVersionsRequest, CreateTopicsRequest, FetchRequest, FindCoordinatorRequest, MetadataRequest,
+    ApiVersionsRequest, CreateTopicsRequest, FetchRequest, FindCoordinatorRequest,
+    ListGroupsRequest, MetadataRequest,
 };
 use moldau_protocol::{ApiKey, ErrorCode};
 use moldau_storage::block_on;
@@ -279,6 +280,9 @@ fn another_broker_goes_on_where_the_controller_ends() {
     append(first, "orders", batch(NOW_MS, &["a", "b"]));
     assert_eq!(second.commit("readers", "orders", 0, 2), ErrorCode::NotCoordinator);
     assert_eq!(first.commit("readers", "orders", 0, 2), ErrorCode::None);
+    // Tools ask all brokers. One that is behind would tell of groups that are deleted.
+    let listed = |world: &World| world.ask(&ListGroupsRequest::default()).groups.len();
+    assert_eq!((listed(first), listed(second)), (1, 0));
 
     let (_, before) = cluster.shown_owner().unwrap();
     cluster.memory.end_sessions(1);
