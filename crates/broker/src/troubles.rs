@@ -1,4 +1,4 @@
-//! What is tried again and again: the log tells when it begins to fail, and when that is over.
+//! Work that is retried: the log says when it begins to fail, and when it succeeds again.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use moldau_cluster::LogId;
 use moldau_threads::Mutex;
 
-/// What fails, by what was tried.
+/// The failures of retried work.
 #[derive(Default)]
 pub(crate) struct Troubles {
-    /// Guards what fails or has failed.
+    /// Guards the work that fails or has failed.
     known: Mutex<HashMap<Tried, Trouble>>,
 }
 
@@ -24,21 +24,21 @@ struct Trouble {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It fails, as the log tells.
-    Told,
-    /// It fails so soon again that the log does not tell it.
-    Untold,
+    /// It fails, and the log says so.
+    Logged,
+    /// It fails again so soon that the log does not say so.
+    Quiet,
     Over,
 }
 
-/// What was tried, and with which log if its errors are its own.
+/// The work, and its log if each log can fail by itself.
 type Tried = (&'static str, Option<LogId>);
 
 impl Troubles {
-    /// Passes on what came of a try.
+    /// Notes the result of an attempt, and returns it.
     ///
     /// # Errors
-    /// Those of the try.
+    /// Those of the attempt.
     pub(crate) fn note<T, E: Display>(
         &self,
         what: &'static str,
@@ -48,7 +48,7 @@ impl Troubles {
         came
     }
 
-    /// Takes note of what came of a try.
+    /// Notes the result of an attempt.
     pub(crate) fn note_of<T, E: Display>(&self, tried: Tried, came: &Result<T, E>) {
         let (now, (what, log)) = (Instant::now(), tried);
         let shown = log.map(tracing::field::debug);
@@ -68,83 +68,83 @@ impl Troubles {
         }
     }
 
-    /// Whether the log is to tell of a failure.
+    /// Whether to log a failure.
     fn fails(&self, tried: Tried, now: Instant) -> bool {
         let mut known = self.known.lock();
         let Some(trouble) = known.get_mut(&tried) else {
             if known.len() >= TROUBLES_MAX {
                 known.retain(|_, trouble| trouble.state != State::Over);
             }
-            let is_told = known.len() < TROUBLES_MAX;
-            if is_told {
-                known.insert(tried, Trouble { first: now, last: now, state: State::Told });
+            let is_logged = known.len() < TROUBLES_MAX;
+            if is_logged {
+                known.insert(tried, Trouble { first: now, last: now, state: State::Logged });
             }
-            return is_told;
+            return is_logged;
         };
         let was_calm = now.duration_since(trouble.last) >= CALM;
         if trouble.state == State::Over {
-            (trouble.first, trouble.state) = (now, State::Untold);
+            (trouble.first, trouble.state) = (now, State::Quiet);
         }
         trouble.last = now;
         let is_news = was_calm || now.duration_since(trouble.first) >= CALM;
-        let is_told = is_news && trouble.state == State::Untold;
-        if is_told {
-            trouble.state = State::Told;
+        let is_logged = is_news && trouble.state == State::Quiet;
+        if is_logged {
+            trouble.state = State::Logged;
         }
-        is_told
+        is_logged
     }
 
-    /// For how long it has failed, if the log is to tell that this is over.
+    /// For how long it has failed, if its end is to be logged.
     fn works(&self, tried: &Tried, now: Instant) -> Option<Duration> {
         let mut known = self.known.lock();
         let trouble = known.get_mut(tried)?;
         let before = std::mem::replace(&mut trouble.state, State::Over);
-        (before == State::Told).then(|| now.duration_since(trouble.first))
+        (before == State::Logged).then(|| now.duration_since(trouble.first))
     }
 }
 
-/// What fails again so soon is told only if it lasts. Else what fails now and then would fill the
-/// log.
+/// A failure that follows another one so soon is logged only if it lasts. Otherwise occasional
+/// failures would fill the log.
 const CALM: Duration = Duration::from_secs(5);
 
-/// Logs may fail one by one. More are not told.
+/// Each log can fail by itself. Failures of more logs than these are not logged.
 const TROUBLES_MAX: usize = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is told of tries in this second: `x` fails, `.` works.
-    fn told(tries: &str) -> Vec<(usize, Option<u64>)> {
+    /// What is logged of attempts, one in each second: `x` fails, `.` works.
+    fn logged(tries: &str) -> Vec<(usize, Option<u64>)> {
         let (troubles, begin, tried) = (Troubles::default(), Instant::now(), ("read", None));
-        let mut told = Vec::new();
+        let mut logged = Vec::new();
         for (second, came) in tries.chars().enumerate() {
             let now = begin + Duration::from_secs(u64::try_from(second).unwrap());
             if came == 'x' {
-                told.extend(troubles.fails(tried, now).then_some((second, None)));
+                logged.extend(troubles.fails(tried, now).then_some((second, None)));
             } else {
                 let over = troubles.works(&tried, now);
-                told.extend(over.map(|lasted| (second, Some(lasted.as_secs()))));
+                logged.extend(over.map(|lasted| (second, Some(lasted.as_secs()))));
             }
         }
-        told
+        logged
     }
 
     #[test]
-    fn what_fails_again_and_again_is_told_once_and_so_is_its_end() {
-        assert_eq!(told("....."), []);
-        assert_eq!(told(".xxxxxxxxx.."), [(1, None), (10, Some(9))]);
-        assert_eq!(told("xx......xx."), [(0, None), (2, Some(2)), (8, None), (10, Some(2))]);
+    fn an_outage_is_logged_once_and_so_is_its_end() {
+        assert_eq!(logged("....."), []);
+        assert_eq!(logged(".xxxxxxxxx.."), [(1, None), (10, Some(9))]);
+        assert_eq!(logged("xx......xx."), [(0, None), (2, Some(2)), (8, None), (10, Some(2))]);
     }
 
     #[test]
-    fn what_fails_now_and_then_is_told_again_only_if_it_lasts() {
-        assert_eq!(told("x.x.x.x.x.x."), [(0, None), (1, Some(1))]);
-        assert_eq!(told("x.xxxxxxx."), [(0, None), (1, Some(1)), (7, None), (9, Some(7))]);
+    fn a_failure_soon_after_another_is_logged_only_if_it_lasts() {
+        assert_eq!(logged("x.x.x.x.x.x."), [(0, None), (1, Some(1))]);
+        assert_eq!(logged("x.xxxxxxx."), [(0, None), (1, Some(1)), (7, None), (9, Some(7))]);
     }
 
     #[test]
-    fn no_more_is_told_than_has_room() {
+    fn failures_of_too_many_logs_are_not_logged() {
         let (troubles, now) = (Troubles::default(), Instant::now());
         let log = |partition| Some(LogId { topic: uuid::Uuid::nil(), partition });
         let fails = |partition| troubles.fails(("read", log(partition)), now);

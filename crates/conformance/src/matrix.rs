@@ -61,21 +61,10 @@ impl Cell {
                     | Scenario::LargeTopic
             )
         };
-        if kind.is_cluster() && !self.is_for_clusters() {
-            return false;
-        }
         if let Self::Client(_, Scenario::Mirror) = self {
-            return matches!(kind, Kind::Kafka | Kind::Broker);
+            return matches!(kind, Kind::Kafka | Kind::Broker | Kind::Cluster);
         }
         kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if has_tls(scenario))
-    }
-
-    /// Whether a cluster serves all that it asks for, in a time that a test has.
-    fn is_for_clusters(self) -> bool {
-        match self {
-            Self::Client(_, scenario) => !matches!(scenario, Scenario::LargeTopic),
-            Self::Tools(family) => !matches!(family, Family::ConfigSession),
-        }
     }
 
     fn run(self, peers: &Peers, target: &Target, directory: &Path) -> Result<Vec<Check>> {
