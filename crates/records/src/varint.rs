@@ -20,11 +20,9 @@ pub const LEN_64_MAX: usize = 10;
 /// [`Error::InvalidVarint`] when the bytes end early or the value needs more than 32 bits.
 #[inline]
 pub fn read_u32(input: &mut &[u8]) -> Result<u32, Error> {
-    if let Some((&first, rest)) = input.split_first()
-        && first < CONTINUES
-    {
+    if let Some((value, rest)) = read_short(input) {
         *input = rest;
-        return Ok(u32::from(first));
+        return Ok(u32::from(value));
     }
     let wide = read_long(input, LEN_32_MAX)?;
     u32::try_from(wide.value).map_err(|_| Error::InvalidVarint).inspect(|_| *input = wide.rest)
@@ -36,11 +34,9 @@ pub fn read_u32(input: &mut &[u8]) -> Result<u32, Error> {
 /// [`Error::InvalidVarint`] when the bytes end early or the value needs more than 64 bits.
 #[inline]
 pub fn read_u64(input: &mut &[u8]) -> Result<u64, Error> {
-    if let Some((&first, rest)) = input.split_first()
-        && first < CONTINUES
-    {
+    if let Some((value, rest)) = read_short(input) {
         *input = rest;
-        return Ok(u64::from(first));
+        return Ok(u64::from(value));
     }
     let wide = read_long(input, LEN_64_MAX)?;
     *input = wide.rest;
@@ -65,6 +61,19 @@ pub fn read_i32(input: &mut &[u8]) -> Result<i32, Error> {
 pub fn read_i64(input: &mut &[u8]) -> Result<i64, Error> {
     let zigzag = read_u64(input)?;
     Ok((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
+}
+
+/// A value of one or two bytes, as most are, and what follows it.
+#[inline]
+fn read_short(input: &[u8]) -> Option<(u16, &[u8])> {
+    match input {
+        [first, rest @ ..] if *first < CONTINUES => Some((u16::from(*first), rest)),
+        [first, second, rest @ ..] if *second < CONTINUES => {
+            let low = u16::from(*first & !CONTINUES);
+            Some((u16::from(*second) << BITS_PER_BYTE | low, rest))
+        }
+        _ => None,
+    }
 }
 
 struct Wide<'a> {
