@@ -12,6 +12,7 @@ use moldau_cluster::{
 use moldau_threads::Supervisor;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 
 use crate::clock::wall_clock_ms;
 use crate::config::Config;
@@ -62,6 +63,10 @@ impl Services<Postgres, Bucket> {
     /// # Errors
     /// One that is away, refuses, or is of another version.
     pub(crate) async fn connect(settings: &ClusterSettings) -> Result<Self, Error> {
+        despite_outage(async || Self::connect_once(settings).await).await
+    }
+
+    async fn connect_once(settings: &ClusterSettings) -> Result<Self, Error> {
         Postgres::migrate(&settings.postgres).await?;
         let postgres = Arc::new(Postgres::connect(&settings.postgres).await?);
         let bucket = Bucket::open(&settings.bucket)?;
@@ -99,10 +104,15 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
         config.transactions.markers_follow = true;
         let Services { frames, requests, sequencer, store, wakes, telling } = services;
         let row = row(settings, &config, address);
-        let (restored, next_sequence, cluster_id) = load_or_begin(&*frames, &config, &row).await?;
-        let registration = register(&*frames, &row).await?;
+        let join = async || {
+            let begun = load_or_begin(&*frames, &config, &row).await?;
+            let registration = register(&*frames, &row).await?;
+            Ok((begun, registration, members(&*frames).await?))
+        };
+        let (begun, registration, members) = despite_outage(join).await?;
+        let (restored, next_sequence, cluster_id) = begun;
         let nodes = Nodes::shared(row.id);
-        nodes.update(members(&*frames).await?);
+        nodes.update(members);
         let (own, writer) = (Arc::clone(&sequencer), settings.writer);
         let writer = Writer::start(own, Arc::clone(&store), Arc::clone(&wakes), writer)?;
         let reader = Reader::new(Arc::clone(&sequencer), Arc::clone(&store), settings.reader);
@@ -142,6 +152,27 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
             troubles: Troubles::default(),
         };
         Ok(Self { member, upkeep, marking, forwarding, registration, telling })
+    }
+}
+
+/// Tries again while the database does not answer, as long as it may take to fail over.
+async fn despite_outage<T>(attempt: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    let deadline = Instant::now() + OUTAGE_MAX;
+    let mut is_logged = false;
+    loop {
+        match attempt().await {
+            Err(Error::Cluster(error @ moldau_cluster::Error::SequencerAway(_)))
+                if Instant::now() < deadline =>
+            {
+                if !is_logged {
+                    let for_s = OUTAGE_MAX.as_secs();
+                    tracing::warn!(%error, for_s, "failed to join the cluster; tries again");
+                    is_logged = true;
+                }
+                sleep(RETRY_PAUSE).await;
+            }
+            result => return result,
+        }
     }
 }
 
@@ -213,3 +244,7 @@ pub(crate) fn runtime() -> Result<Runtime, Error> {
 
 /// Sessions of the database end within this time.
 const LEFT_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a broker that starts waits for a database that does not answer.
+const OUTAGE_MAX: Duration = Duration::from_secs(15);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);

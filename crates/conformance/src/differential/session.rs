@@ -207,8 +207,10 @@ impl Session {
             let wanted = json!({"Topics": [{"Name": name}], "AllowAutoTopicCreation": false});
             let metadata = self.must(ApiKey::Metadata, &wanted)?;
             self.known.topics.insert(metadata.text("TopicId")?, (*name).to_owned());
-            // That of the records is 0, whoever leads.
-            self.known.leader_epochs = vec![0, metadata.number("LeaderEpoch")?];
+            // That of the records is 0, whoever leads. A controller of a cluster has a second one
+            // for topics of share groups.
+            let epoch = metadata.number("LeaderEpoch")?;
+            self.known.leader_epochs = vec![0, epoch, epoch + i64::from(epoch > 0)];
         }
         Ok(())
     }
