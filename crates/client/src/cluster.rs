@@ -134,14 +134,16 @@ impl Inner {
 }
 
 impl Cluster {
-    /// Connects to the first of the `bootstrap` addresses (`host:port`) that answers and reads
-    /// the list of brokers. Must be called in a tokio runtime, which then runs the connections.
+    /// Connects to the first of the `bootstrap` addresses (`host:port`, or several separated by
+    /// commas) that answers and reads the list of brokers. Must be called in a tokio runtime, which
+    /// then runs the connections.
     ///
     /// # Errors
     /// No address is valid, or none answers within the operation timeout.
     pub async fn connect<A: AsRef<str>>(bootstrap: &[A], options: ClusterOptions) -> Result<Self> {
+        let addresses = bootstrap.iter().flat_map(|list| list.as_ref().split(','));
         let bootstrap: Vec<Address> =
-            bootstrap.iter().map(|address| address.as_ref().parse()).collect::<Result<_>>()?;
+            addresses.map(|address| address.trim().parse()).collect::<Result<_>>()?;
         if bootstrap.is_empty() {
             return Err(Error::InvalidAddress { address: "".into() });
         }

@@ -195,3 +195,14 @@ fn broker_without_a_protocol_is_named_with_the_api_that_it_lacks() {
         }
     });
 }
+
+#[test]
+fn bootstrap_may_be_a_list_with_commas() {
+    let (broker, _network) = fake::start(Group::at, 1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let list = format!("127.0.0.1:1, {}", broker.address);
+        let cluster = Cluster::connect(&[list], ClusterOptions::default()).await.unwrap();
+        assert_eq!(cluster.metadata().brokers.len(), 1);
+    });
+}
