@@ -41,10 +41,8 @@ pub(super) fn database(options: &DatabaseOptions) -> anyhow::Result<ExitCode> {
     set(&mut server, "listen_addresses", &listen.ip().to_string());
     set(&mut server, "port", &listen.port().to_string());
     set(&mut server, "unix_socket_directories", "");
-    if !options.flush {
-        // The process may crash; the machine does not.
-        set(&mut server, "fsync", "off");
-    }
+    // The process may crash; the machine does not.
+    set(&mut server, "fsync", "off");
     // A standby that lost its connection tries again at once.
     set(&mut server, "wal_retrieve_retry_interval", "100ms");
     if options.synchronous {
