@@ -344,11 +344,12 @@ fn programs(profile: &str) -> Result<Vec<Program>> {
     Ok(PROGRAMS.iter().map(program).collect())
 }
 
-/// Runs all programs, some at a time, and prints what each wrote when it ends.
+/// Runs all programs, some at a time, and prints what each wrote when it ends; of those that
+/// failed, after all others.
 fn side_by_side(programs: Vec<Program>, tally: &mut Tally) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let queue = Mutex::new(programs.into_iter().enumerate());
-    let ended = Mutex::new(tally);
+    let ended = Mutex::new((tally, String::new()));
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     thread::scope(|scope| {
         for _ in 0..PROGRAMS_AT_A_TIME {
@@ -358,15 +359,22 @@ fn side_by_side(programs: Vec<Program>, tally: &mut Tally) -> Result<()> {
                     let output = directory.path().join(number.to_string());
                     let result = recorded(&mut program.command, &output)
                         .map(|count| Count { not_run: program.not_run, ..count });
-                    let mut tally = ended.lock().unwrap_or_else(PoisonError::into_inner);
-                    println!("\n[{}]", program.name);
                     let printed = fs::read_to_string(&output).unwrap_or_default();
-                    print!("{printed}");
+                    let printed = format!("\n[{}]\n{printed}", program.name);
+                    let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (tally, of_failed) = &mut *ended;
+                    if result.as_ref().is_ok_and(|count| count.failed == 0) {
+                        print!("{printed}");
+                    } else {
+                        of_failed.push_str(&printed);
+                    }
                     tally.add(program.name, started, result);
                 }
             });
         }
     });
+    let (_, of_failed) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    print!("{of_failed}");
     Ok(())
 }
 

@@ -6,10 +6,14 @@
 //! user and system time, context switches, time spent runnable but waiting for a processor,
 //! resident memory, descriptors, and what the whole machine did meanwhile; and from control groups,
 //! which report throttling and the page cache.
+//!
+//! A process counts together with its descendants: PostgreSQL works in one process for each
+//! connection. This process alone counts without them, since it starts the measured ones.
 
+mod descendants;
 mod host;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -30,13 +34,13 @@ pub fn generator_among(processes: &[ProcessUsage]) -> Option<&ProcessUsage> {
     processes.iter().find(|usage| usage.role == GENERATOR_ROLE)
 }
 
-/// What one process used during a window.
+/// What one process and its descendants used during a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessUsage {
     /// What the process is to the experiment: `broker`, `proxy`, `generator`.
     pub role: String,
-    /// Processor time in user and system mode, ns.
+    /// Processor time in user and system mode, ns; that of a descendant that ended to 10 ms.
     pub cpu_ns: u64,
     /// User part of it in permille, from the kernel's tick-based split.
     pub user_permille: u64,
@@ -46,7 +50,8 @@ pub struct ProcessUsage {
     pub involuntary_switches: u64,
     /// Time that threads were runnable and waited for a processor, ns. Living threads only.
     pub run_queue_wait_ns: u64,
-    /// Resident memory at the end of the window, bytes.
+    /// Resident memory at the end of the window, bytes. Of descendants, which share most of theirs
+    /// with it, the anonymous part.
     pub resident_bytes: u64,
     /// Highest resident memory of the process so far, bytes.
     pub resident_bytes_peak: u64,
@@ -58,7 +63,8 @@ pub struct ProcessUsage {
     /// Time for which a limit kept its control group from processors, ns; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_ns: Option<u64>,
-    /// Open descriptors at the end of the window; absent where they cannot be counted.
+    /// Open descriptors of the process itself at the end of the window; absent where they cannot
+    /// be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors: Option<u64>,
     /// Page cache of its control group at the end of the window, bytes, with what other processes
@@ -122,7 +128,7 @@ impl HostUsage {
 /// Reads the counters of a set of processes twice and gives the differences.
 #[derive(Debug)]
 pub struct CpuMeter {
-    start: Vec<(String, u32, ProcessCounters)>,
+    start: Vec<Measured>,
     surroundings: Vec<Surroundings>,
     host: HostCounters,
 }
@@ -135,9 +141,11 @@ impl CpuMeter {
     pub fn start(processes: &[(String, u32)]) -> Result<Self, Error> {
         // Before all counters here and after them at the end, since it takes its time.
         let surroundings = processes.iter().map(|(_, pid)| Surroundings::of(*pid)).collect();
-        let start = processes
-            .iter()
-            .map(|(role, pid)| Ok((role.clone(), *pid, ProcessCounters::read(*pid)?)))
+        let roots: Vec<u32> = processes.iter().map(|(_, pid)| *pid).collect();
+        let families = descendants::of_each(&roots);
+        let start = processes.iter().zip(families);
+        let start = start
+            .map(|((role, pid), family)| Measured::start(role.clone(), *pid, family))
             .collect::<Result<_, Error>>()?;
         Ok(Self { start, surroundings, host: HostCounters::read()? })
     }
@@ -148,13 +156,42 @@ impl CpuMeter {
     /// [`Error::Machine`] when a process is gone.
     pub fn stop(self) -> Result<(Vec<ProcessUsage>, HostUsage), Error> {
         let host = HostCounters::read()?.since(&self.host);
-        let usages: Vec<ProcessUsage> = self
-            .start
-            .into_iter()
-            .map(|(role, pid, before)| Ok(ProcessCounters::read(pid)?.since(&before, role, pid)))
-            .collect::<Result<_, Error>>()?;
-        let surroundings = usages.into_iter().zip(&self.surroundings);
-        Ok((surroundings.map(|(usage, it)| it.complete(usage)).collect(), host))
+        let now = self.start.iter().map(|it| it.counters());
+        let mut now = now.collect::<Result<Vec<ProcessCounters>, Error>>()?;
+        // After the counters, since it takes its time: new ones count from zero.
+        let roots: Vec<u32> = self.start.iter().map(|it| it.pid).collect();
+        for ((it, now), family) in self.start.iter().zip(&mut now).zip(descendants::of_each(&roots))
+        {
+            now.add_those_alive(family.difference(&it.descendants));
+        }
+        let usages = self.start.into_iter().zip(now).zip(&self.surroundings);
+        let usages = usages
+            .map(|((it, now), around)| around.complete(now.since(&it.before, it.role, it.pid)));
+        Ok((usages.collect(), host))
+    }
+}
+
+/// A process at the start of the window.
+#[derive(Debug)]
+struct Measured {
+    role: String,
+    pid: u32,
+    descendants: BTreeSet<u32>,
+    before: ProcessCounters,
+}
+
+impl Measured {
+    fn start(role: String, pid: u32, descendants: BTreeSet<u32>) -> Result<Self, Error> {
+        let mut it = Self { role, pid, descendants, before: ProcessCounters::default() };
+        it.before = it.counters()?;
+        Ok(it)
+    }
+
+    /// The counters of the process and of the descendants that it had at the start.
+    fn counters(&self) -> Result<ProcessCounters, Error> {
+        let mut counters = ProcessCounters::read(self.pid)?;
+        counters.add_those_alive(&self.descendants);
+        Ok(counters)
     }
 }
 
@@ -206,23 +243,41 @@ struct ProcessCounters {
     system_ticks: u64,
     resident_bytes: u64,
     resident_bytes_peak: u64,
+    /// What it shares with no other process.
+    anonymous_bytes: u64,
     threads: BTreeMap<u32, ThreadUsage>,
 }
 
 impl ProcessCounters {
     fn read(pid: u32) -> Result<Self, Error> {
-        let (user_ticks, system_ticks) =
-            parse_stat(&read(&format!("/proc/{pid}/stat"))?).unwrap_or_default();
+        let mut times = parse_stat(&read(&format!("/proc/{pid}/stat"))?).unwrap_or_default();
+        if pid == std::process::id() {
+            times.ended_children = 0;
+        }
         let status = read(&format!("/proc/{pid}/status"))?;
         let kilobytes = |name| field(&status, name).unwrap_or(0) * 1024;
         Ok(Self {
-            cpu_ns: process_clock_ns(pid)?,
-            user_ticks,
-            system_ticks,
+            cpu_ns: process_clock_ns(pid)? + times.ended_children.saturating_mul(10_000_000),
+            user_ticks: times.user,
+            system_ticks: times.system,
             resident_bytes: kilobytes("VmRSS:"),
             resident_bytes_peak: kilobytes("VmHWM:"),
+            anonymous_bytes: kilobytes("RssAnon:"),
             threads: read_threads(pid)?,
         })
+    }
+
+    /// Adds what other processes have used. One that has ended is counted with the children of
+    /// its parent.
+    fn add_those_alive<'a>(&mut self, pids: impl IntoIterator<Item = &'a u32>) {
+        for more in pids.into_iter().filter_map(|pid| Self::read(*pid).ok()) {
+            self.cpu_ns += more.cpu_ns;
+            self.user_ticks += more.user_ticks;
+            self.system_ticks += more.system_ticks;
+            self.resident_bytes += more.anonymous_bytes;
+            self.resident_bytes_peak += more.anonymous_bytes;
+            self.threads.extend(more.threads);
+        }
     }
 
     /// A thread that began inside the window counts from zero; one that ended inside it is
@@ -249,7 +304,7 @@ impl ProcessCounters {
             usage.voluntary_switches += used.voluntary;
             usage.involuntary_switches += used.involuntary;
         }
-        let name = text(Path::new(&format!("/proc/{pid}/task/{busiest}/comm")));
+        let name = text(Path::new(&format!("/proc/{busiest}/comm")));
         usage.busiest_thread = name.unwrap_or_default().trim().to_owned();
         usage
     }
@@ -340,8 +395,8 @@ fn scheduled(schedstat: &str) -> Option<(u64, u64)> {
 
 /// The same by its file `stat`: in ticks, and without those ahead of one.
 fn ticked(stat: &str) -> Option<(u64, u64)> {
-    let (user, system) = parse_stat(stat)?;
-    Some((user.saturating_add(system).saturating_mul(10_000_000), 0))
+    let times = parse_stat(stat)?;
+    Some((times.user.saturating_add(times.system).saturating_mul(10_000_000), 0))
 }
 
 /// Usage of a thread, from its times and its file `status`.
@@ -354,12 +409,23 @@ fn thread_counters((cpu_ns, wait_ns): (u64, u64), status: &str) -> ThreadUsage {
     }
 }
 
-/// User and system ticks of `/proc/<pid>/stat`. The second field is the program's name in
-/// parentheses and may itself hold spaces and parentheses.
-fn parse_stat(text: &str) -> Option<(u64, u64)> {
+/// Processor time by `/proc/<pid>/stat`, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Times {
+    user: u64,
+    system: u64,
+    /// Of children that have ended and been waited for, with theirs.
+    ended_children: u64,
+}
+
+/// The second field of `/proc/<pid>/stat` is the program's name in parentheses and may itself hold
+/// spaces and parentheses.
+fn parse_stat(text: &str) -> Option<Times> {
     let (_, rest) = text.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace().skip(11);
-    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    let mut fields = rest.split_ascii_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
+    let mut next = || fields.next().flatten();
+    let (user, system) = (next()?, next()?);
+    Some(Times { user, system, ended_children: next()?.saturating_add(next()?) })
 }
 
 /// The number after `name` on a line of its own.
@@ -405,6 +471,47 @@ mod tests {
         assert!(usages[0].cpu_ns >= 90_000_000, "{usages:?}");
         assert!(usages[0].busiest_thread_ns >= 25_000_000, "{usages:?}");
         assert!(usages[0].resident_bytes > 0 && usages[0].resident_bytes_peak > 0);
+    }
+
+    /// A shell whose child shell burns processor time for some tenths of a second at each line that
+    /// it reads, then answers; and ends at the end of its input.
+    fn family(burning: &str) -> std::process::Child {
+        let script = format!("while read line; do {burning}; echo done; done & wait");
+        let script = format!("exec 3<&0; ( {} )", script.replace("read line", "read line <&3"));
+        std::process::Command::new("sh")
+            .args(["-c", &script])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    #[test]
+    fn descendants_count_while_they_live_and_after_they_end() {
+        use std::io::{BufRead as _, BufReader, Write as _};
+        const BURN: &str = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done";
+        // Within the shell that lives, and within one of its own that ends.
+        for burning in [BURN.to_string(), format!("( {BURN} )")] {
+            let mut parent = family(&burning);
+            let mut input = parent.stdin.take().unwrap();
+            let mut output = BufReader::new(parent.stdout.take().unwrap()).lines();
+            let mut burn = || {
+                input.write_all(b"once\n").unwrap();
+                assert_eq!(output.next().unwrap().unwrap(), "done");
+            };
+            burn();
+            let measured = [("shell".into(), parent.id()), ("me".into(), std::process::id())];
+            let before = process_clock_ns(parent.id()).unwrap();
+            let meter = CpuMeter::start(&measured).unwrap();
+            burn();
+            let (usages, _) = meter.stop().unwrap();
+            let alone = process_clock_ns(parent.id()).unwrap() - before;
+            assert!(usages[0].cpu_ns > 20_000_000, "{burning}: {usages:?}");
+            assert!(alone < 5_000_000, "{burning}: {alone} ns");
+            assert!(usages[1].cpu_ns < usages[0].cpu_ns, "{burning}: {usages:?}");
+            drop(input);
+            parent.wait().unwrap();
+        }
     }
 
     #[test]
@@ -480,8 +587,9 @@ mod tests {
 
     #[test]
     fn a_program_name_with_parentheses_does_not_shift_the_fields() {
-        let text = "12 (a) b (c) S 1 1 1 0 -1 4194560 1 0 0 0 77 33 0 0 20 0 1 0";
-        assert_eq!(parse_stat(text), Some((77, 33)));
+        let text = "12 (a) b (c) S 1 1 1 0 -1 4194560 1 0 0 0 77 33 5 7 20 0 1 0";
+        let times = Times { user: 77, system: 33, ended_children: 12 };
+        assert_eq!(parse_stat(text), Some(times));
         assert_eq!(parse_stat("garbage"), None);
     }
 }

@@ -29,6 +29,9 @@ pub(crate) struct DatabaseOptions {
     /// File with the password of its user, `moldau`.
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: PathBuf,
+    /// Flush each commit to disk.
+    #[arg(long)]
+    pub(crate) flush: bool,
     /// Commit only what a standby has.
     #[arg(long)]
     pub(crate) synchronous: bool,

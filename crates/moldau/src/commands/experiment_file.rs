@@ -33,7 +33,7 @@ const QUESTIONS: [(&str, &str); 3] = [
 ];
 
 /// Systems by the names under which surveys can ask for them.
-const SYSTEMS: [(&str, &str); 16] = [
+const SYSTEMS: [(&str, &str); 17] = [
     ("moldau", include_str!("../../../../experiments/systems/moldau.yaml")),
     ("moldau-os", include_str!("../../../../experiments/systems/moldau-os.yaml")),
     ("moldau-os-tls", include_str!("../../../../experiments/systems/moldau-os-tls.yaml")),
@@ -44,6 +44,7 @@ const SYSTEMS: [(&str, &str); 16] = [
         "moldau-os-proxy-encryption",
         include_str!("../../../../experiments/systems/moldau-os-proxy-encryption.yaml"),
     ),
+    ("moldau-cluster", include_str!("../../../../experiments/systems/moldau-cluster.yaml")),
     ("kafka", include_str!("../../../../experiments/systems/kafka.yaml")),
     ("kafka-tls", include_str!("../../../../experiments/systems/kafka-tls.yaml")),
     ("kafka-3", include_str!("../../../../experiments/systems/kafka-3.yaml")),
@@ -61,8 +62,8 @@ const SYSTEMS: [(&str, &str); 16] = [
     ("external", include_str!("../../../../experiments/systems/external.yaml")),
 ];
 
-/// Systems that `lab check` alone starts: it carries their connections, so that nothing can be
-/// measured.
+/// Systems that `lab check` starts in place of those of the same name: it carries their
+/// connections, so that nothing can be measured.
 const CHECKED_SYSTEMS: [(&str, &str); 1] = [(
     "moldau-cluster",
     include_str!("../../../../experiments/checked-systems/moldau-cluster.yaml"),

@@ -127,10 +127,10 @@ fn an_unknown_system_is_refused_with_the_nearest() {
                 .replace("systems: [kafka]", "systems: [kafak]")
         ),
         "test.yaml: systems: \"kafak\" is not one of moldau, moldau-os, moldau-os-tls, \
-         moldau-os-tls-ring, moldau-proxy, moldau-os-proxy, moldau-os-proxy-encryption, kafka, \
-         kafka-tls, kafka-3, kafka-3.9-kraft, kafka-3.9-zookeeper, kroxylicious, \
-         kafka-kroxylicious, kafka-kroxylicious-encryption, external; did you mean \"kafka\"?, and \
-         not a path that ends in .yaml"
+         moldau-os-tls-ring, moldau-proxy, moldau-os-proxy, moldau-os-proxy-encryption, \
+         moldau-cluster, kafka, kafka-tls, kafka-3, kafka-3.9-kraft, kafka-3.9-zookeeper, \
+         kroxylicious, kafka-kroxylicious, kafka-kroxylicious-encryption, external; \
+         did you mean \"kafka\"?, and not a path that ends in .yaml"
     );
 }
 

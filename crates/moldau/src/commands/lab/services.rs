@@ -41,8 +41,10 @@ pub(super) fn database(options: &DatabaseOptions) -> anyhow::Result<ExitCode> {
     set(&mut server, "listen_addresses", &listen.ip().to_string());
     set(&mut server, "port", &listen.port().to_string());
     set(&mut server, "unix_socket_directories", "");
-    // The process may crash; the machine does not.
-    set(&mut server, "fsync", "off");
+    if !options.flush {
+        // The process may crash; the machine does not.
+        set(&mut server, "fsync", "off");
+    }
     // A standby that lost its connection tries again at once.
     set(&mut server, "wal_retrieve_retry_interval", "100ms");
     if options.synchronous {
