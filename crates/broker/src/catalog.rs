@@ -233,6 +233,11 @@ impl Catalog {
         self.read().by_name.get(name).cloned()
     }
 
+    /// Whether a topic might have this name, and none has it.
+    pub(crate) fn is_unknown(&self, name: &str) -> bool {
+        check_name(name).is_ok() && !self.read().by_name.contains_key(name)
+    }
+
     /// The topic of an id.
     pub(crate) fn by_id(&self, id: Uuid) -> Option<Arc<Topic>> {
         self.read().by_id.get(&id).cloned()

@@ -386,7 +386,7 @@ impl Service for ClientService {
             admission,
             memory: &self.memory,
             connection: self.connection,
-            is_forwarded: false,
+            is_deferred: false,
         };
         dispatch::dispatch(site, frame)
     }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use moldau_net::{MemoryAccount, Principal, Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
@@ -18,6 +19,7 @@ use crate::api;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Served, Software, answer, encoded};
 use crate::config::ListenerConfig;
+use crate::forwarding::serve_deferred;
 use crate::quotas::QuotaClient;
 use crate::rights::{Access, Right, Rights};
 use crate::share_session::ConnectionId;
@@ -217,6 +219,17 @@ const CONTROLLED: &[(ApiKey, IsControlled)] = &[
     (ApiKey::AlterUserScramCredentials, is_read::<messages::AlterUserScramCredentialsRequest>),
 ];
 
+/// Whether a request names a topic that this broker does not know, by its body.
+type IsUnknown = fn(&Call<'_>, &[u8]) -> bool;
+
+/// Requests after whose refusal clients do not ask again: another broker may have created the topic
+/// a moment ago.
+const CAUGHT_UP: &[(ApiKey, IsUnknown)] = &[
+    (ApiKey::Metadata, api::metadata::names_unknown),
+    (ApiKey::DescribeConfigs, api::describe_configs::names_unknown),
+    (ApiKey::DescribeTopicPartitions, api::describe_topic_partitions::names_unknown),
+];
+
 /// A request that cannot be read is not left to the controller.
 fn is_read<Q: Request>(call: &Call<'_>, body: &[u8]) -> bool {
     Q::decode(&mut Reader::new(body), call.version).is_ok()
@@ -235,6 +248,28 @@ fn forwarded(api: &Api, call: &Call<'_>, body: &[u8], bytes: &[u8]) -> Option<Se
             Some(bytes) if !bytes.is_empty() => Response::single(bytes),
             Some(_) => Response::closing("the controller does not understand the request"),
             None => Response::closing("the controller has not answered"),
+        }
+    });
+    Some(Reply::Later(answer, bytes.len()))
+}
+
+/// Serves a request about an unknown topic once this broker has caught up with the others.
+fn late(api: &Api, call: &Call<'_>, body: &[u8], bytes: &[u8]) -> Option<Served> {
+    let storage = &call.state.storage;
+    let (_, is_unknown) = CAUGHT_UP.iter().find(|(key, _)| *key == api.key)?;
+    if storage.decides() || !is_unknown(call, body) {
+        return None;
+    }
+    let caught_up = storage.catch_up()?;
+    let (state, principal, peer) = (Arc::clone(call.state), call.principal.clone(), call.peer);
+    let frame = Bytes::copy_from_slice(bytes);
+    let answer = Box::pin(async move {
+        caught_up.await;
+        match serve_deferred(&state, &principal, peer, &frame) {
+            Some(Reply::Ready(response)) => response,
+            Some(Reply::Later(answer, _) | Reply::Last(answer, _)) => answer.await,
+            Some(Reply::Close(reason)) => Response::closing(reason),
+            Some(Reply::NoResponse) | None => Response::none(),
         }
     });
     Some(Reply::Later(answer, bytes.len()))
@@ -312,8 +347,11 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         connection: site.connection,
     };
     let started = throttle::started(&call);
-    let left = if site.is_forwarded { None } else { forwarded(api, &call, body, bytes) };
-    let served = left.unwrap_or_else(|| (api.serve)(&call, &header, body));
+    let deferred = match site.is_deferred {
+        true => None,
+        false => forwarded(api, &call, body, bytes).or_else(|| late(api, &call, body, bytes)),
+    };
+    let served = deferred.unwrap_or_else(|| (api.serve)(&call, &header, body));
     throttle::throttled(&call, &header, started, served)
 }
 
@@ -334,8 +372,8 @@ pub(crate) struct CallSite<'a> {
     pub(crate) admission: Option<Admission>,
     pub(crate) memory: &'a MemoryAccount,
     pub(crate) connection: ConnectionId,
-    /// Whether another broker has left the request to this one.
-    pub(crate) is_forwarded: bool,
+    /// Whether it is served away from the connection of the client, and so not deferred again.
+    pub(crate) is_deferred: bool,
 }
 
 fn typed<Q: Request>(

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_cluster::{Fate, Requests, Wakes};
-use moldau_net::{Reply, Response};
+use moldau_net::{Principal, Reply, Response};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
@@ -162,27 +162,39 @@ impl Forwarding {
     /// Serves a request as that of a client of this broker; `None` if it is of another version.
     fn decide(&self, envelope: &Bytes) -> Option<Served> {
         let Enveloped { principal, address, frame } = Enveloped::of(envelope)?;
-        let state = &self.state;
-        let quotas = Arc::clone(&state.quotas);
-        let subject = Subject { principal: principal.to_string(), address };
-        let access = Access::of(&state.security, subject);
-        let site = CallSite {
-            state,
-            principal: &principal,
-            peer: SocketAddr::new(address, NO_PORT),
-            local: state.config.listeners.first()?.address,
-            listener: state.config.listeners.first()?,
-            client: &Rc::new(QuotaClient::new(quotas, principal.name())),
-            software: &RefCell::default(),
-            access: access.as_ref(),
-            now_ms: wall_clock_ms(),
-            admission: None,
-            memory: &state.memory.account(),
-            connection: state.share_sessions.connect(),
-            is_forwarded: true,
-        };
-        Some(dispatch::dispatch(site, &frame))
+        let peer = SocketAddr::new(address, NO_PORT);
+        serve_deferred(&self.state, &principal, peer, &frame)
     }
+}
+
+/// Serves a request away from the connection of its client; `None` for a broker that listens
+/// nowhere.
+pub(crate) fn serve_deferred(
+    state: &Arc<State>,
+    principal: &Principal,
+    peer: SocketAddr,
+    frame: &[u8],
+) -> Option<Served> {
+    let quotas = Arc::clone(&state.quotas);
+    let subject = Subject { principal: principal.to_string(), address: peer.ip().to_canonical() };
+    let access = Access::of(&state.security, subject);
+    let listener = state.config.listeners.first()?;
+    let site = CallSite {
+        state,
+        principal,
+        peer,
+        local: listener.address,
+        listener,
+        client: &Rc::new(QuotaClient::new(quotas, principal.name())),
+        software: &RefCell::default(),
+        access: access.as_ref(),
+        now_ms: wall_clock_ms(),
+        admission: None,
+        memory: &state.memory.account(),
+        connection: state.share_sessions.connect(),
+        is_deferred: true,
+    };
+    Some(dispatch::dispatch(site, frame))
 }
 
 /// The bytes of an answer; none for one that closes its connection.

@@ -45,6 +45,7 @@ mod authorizer;
 mod broker_configs;
 mod call;
 mod catalog;
+mod catching_up;
 mod client_service;
 mod clock;
 mod compaction;

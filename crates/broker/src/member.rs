@@ -125,12 +125,15 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
 
     /// Applies frames until this broker owns the log.
     async fn follow(&mut self) -> Result<Ownership, Stop> {
+        let submissions = Arc::clone(&self.submissions);
         let mut told = self.wakes.frames();
+        let mut asked = submissions.catching_up.asked();
         loop {
             told.borrow_and_update();
+            let request = *asked.borrow_and_update();
             match self.apply_some().await? {
                 Progress::Applied => continue,
-                Progress::AtEnd => {}
+                Progress::AtEnd => submissions.catching_up.reached(request),
                 Progress::Away => {
                     sleep(RETRY_PAUSE).await;
                     continue;
@@ -139,8 +142,11 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             if let Some(ownership) = self.try_to_own().await {
                 return Ok(ownership);
             }
-            // Without a sender nobody tells: then it polls.
-            drop(timeout(POLL, told.changed()).await);
+            tokio::select! {
+                _ = told.changed() => {}
+                _ = asked.changed() => {}
+                () = sleep(POLL) => {}
+            }
         }
     }
 

@@ -58,6 +58,18 @@ impl Storage {
         }
     }
 
+    /// Waits for all that the shared log has: see
+    /// [`CatchingUp::wait`](crate::catching_up::CatchingUp::wait). `None` for a broker that decides,
+    /// which is ahead of the log.
+    pub(crate) fn catch_up(&self) -> Option<impl Future<Output = ()> + use<>> {
+        match self {
+            Self::Shared(submissions) if !submissions.owns() => {
+                Some(submissions.catching_up.wait())
+            }
+            Self::Journal(_) | Self::Shared(_) => None,
+        }
+    }
+
     /// Checks that this broker is the controller.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use moldau_storage::{Admissions, AppendError, Durable, Error, Lsn, WaitDurable};
 use moldau_threads::Mutex;
 use tokio::sync::Notify;
 
+use crate::catching_up::CatchingUp;
 use crate::forwards::Forwards;
 
 /// Frames, and their bytes, that are appended to the log at a time.
@@ -38,6 +39,8 @@ pub(crate) struct Submissions {
     frame_bytes_max: usize,
     /// What the owner is asked for.
     pub(crate) forwards: Forwards,
+    /// What waits for the end of the log.
+    pub(crate) catching_up: CatchingUp,
 }
 
 struct Inner {
@@ -84,6 +87,7 @@ impl Submissions {
             life: Durable::new(0),
             frame_bytes_max,
             forwards: Forwards::default(),
+            catching_up: CatchingUp::default(),
         }
     }
 

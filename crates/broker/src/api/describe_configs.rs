@@ -8,12 +8,12 @@
 use std::collections::HashSet;
 
 use moldau_coordinator::{GROUP_KEYS, GroupKey, GroupKeyType, GroupOverrides};
-use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use moldau_protocol::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
 };
 use moldau_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+use moldau_protocol::{ErrorCode, Message, Reader};
 
 use crate::api::broker_configs;
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
@@ -68,6 +68,20 @@ pub(crate) fn handle(
     Outcome::Now(DescribeConfigsResponse {
         results: results.collect(),
         ..DescribeConfigsResponse::default()
+    })
+}
+
+/// Whether the client asks for a topic that is not known here and may be at another broker.
+pub(crate) fn names_unknown(call: &Call<'_>, body: &[u8]) -> bool {
+    let request = DescribeConfigsRequest::decode(&mut Reader::new(body), call.version);
+    request.is_ok_and(|request| {
+        let mut resources = request.resources.iter();
+        resources.any(|resource| {
+            let name = &resource.resource_name;
+            resource.resource_type == RESOURCE_TOPIC
+                && call.rights.show(ResourceType::Topic, Operation::DescribeConfigs, name)
+                && call.state.catalog.is_unknown(name)
+        })
     })
 }
 

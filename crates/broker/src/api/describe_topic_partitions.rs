@@ -9,7 +9,7 @@ use moldau_protocol::messages::describe_topic_partitions_response::{
     Cursor, DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
 };
 use moldau_protocol::messages::{DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse};
-use moldau_protocol::{ErrorCode, Uuid};
+use moldau_protocol::{ErrorCode, Message, Reader, Uuid};
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Turns};
@@ -29,6 +29,18 @@ pub(crate) fn handle(
     let (state, rights) = (Arc::clone(call.state), call.rights.clone());
     let members = call.members();
     Outcome::Later(Box::pin(async move { page(&state, (&rights, &members), request).await }))
+}
+
+/// Whether the client asks for a topic that is not known here and may be at another broker.
+pub(crate) fn names_unknown(call: &Call<'_>, body: &[u8]) -> bool {
+    let request = DescribeTopicPartitionsRequest::decode(&mut Reader::new(body), call.version);
+    request.is_ok_and(|request| {
+        let mut names = request.topics.iter().map(|topic| &topic.name);
+        names.any(|name| {
+            call.rights.show(ResourceType::Topic, Operation::Describe, name)
+                && call.state.catalog.is_unknown(name)
+        })
+    })
 }
 
 async fn page(

@@ -104,6 +104,19 @@ pub(crate) fn creates(call: &Call<'_>, body: &[u8]) -> bool {
         })
 }
 
+/// Whether the client asks for a topic that is not known here and may be at another broker.
+pub(crate) fn names_unknown(call: &Call<'_>, body: &[u8]) -> bool {
+    let catalog = &call.state.catalog;
+    let is_unknown = |topic: &MetadataRequestTopic| match &topic.name {
+        Some(name) if topic.topic_id.is_zero() => {
+            call.rights.show(Topic, Operation::Describe, name) && catalog.is_unknown(name)
+        }
+        _ => catalog.by_id(topic.topic_id).is_none(),
+    };
+    MetadataRequest::decode(&mut Reader::new(body), call.version)
+        .is_ok_and(|request| request.topics.iter().flatten().any(is_unknown))
+}
+
 /// Whether all topics are asked for. Version 0 had no null: an empty list asks for all topics
 /// there, for none later.
 fn is_list(call: &Call<'_>, request: &MetadataRequest) -> bool {

@@ -8,16 +8,18 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use moldau_protocol::messages::delete_topics_request::DeleteTopicState;
+use moldau_protocol::messages::describe_topic_partitions_request::TopicRequest;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::{
     AlterConfigsRequest, AlterUserScramCredentialsRequest, CreateAclsRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, MetadataRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
+    DescribeTopicPartitionsRequest, MetadataRequest,
 };
 use moldau_storage::block_on;
 
 use super::acls::{self, allowance, every_deletion, upsertion};
 use super::clusters::{Cluster, append, eventually};
-use super::configs::altering;
+use super::configs::{altering, describe};
 use super::quotas;
 use super::requests::{creatable, create, fetch, fetch_topic, only, produce};
 use super::world::{NOW_MS, World, base_offsets, batch, code, request_frame};
@@ -125,6 +127,28 @@ fn topics_are_created_automatically_by_any_broker() {
     assert_eq!(code(told.topics[0].error_code), ErrorCode::None);
     assert_eq!(told.topics[0].partitions.len(), 3);
     assert_eq!(append(world, "orders", batch(NOW_MS, &["a"])), 0);
+}
+
+#[test]
+fn a_topic_is_known_to_all_brokers_once_its_creation_is_answered() {
+    let cluster = Cluster::of(2);
+    let world = asked(&cluster);
+    for number in 0..60 {
+        let name = format!("orders-{number}");
+        cluster.world(1).create(&name, 1);
+        let told = match number % 3 {
+            0 => world.ask(&metadata_of(&name, false)).topics[0].error_code,
+            1 => describe(world, TOPIC, &name, Some(&[])).error_code,
+            _ => {
+                let topics = vec![TopicRequest { name, ..TopicRequest::default() }];
+                let request = DescribeTopicPartitionsRequest { topics, ..Default::default() };
+                world.ask(&request).topics[0].error_code
+            }
+        };
+        assert_eq!(code(told), ErrorCode::None, "{number}");
+    }
+    let told = world.ask(&metadata_of("unknown", false)).topics[0].error_code;
+    assert_eq!(code(told), ErrorCode::UnknownTopicOrPartition);
 }
 
 #[test]

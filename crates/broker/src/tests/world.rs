@@ -258,7 +258,7 @@ impl World {
             admission: admitted(&self.state, frame.len()),
             connection: self.state.share_sessions.connect(),
             memory: &self.state.memory.account(),
-            is_forwarded: false,
+            is_deferred: false,
         };
         // Timers of a handler belong to the runtime, as they do on a network thread.
         let _entered = self.runtime.enter();
