@@ -1,8 +1,9 @@
 //! The brokers that clients are told of, and which of them leads a partition.
 //!
 //! A broker on its journal is alone and leads everything. In a cluster every broker serves every
-//! partition; leaders only spread the clients. Rendezvous hashing lets a broker that comes or goes
-//! move only its own share.
+//! partition; leaders only spread the clients. Each leads as many partitions of a topic as any
+//! other, or one more. Rendezvous hashing lets a broker that comes or goes move little but its own
+//! share.
 //!
 //! Share partitions are with the controller alone, so it leads the topics of share groups. Clients
 //! take the leader of the greatest epoch, so each controller has two epochs of leaders: one for the
@@ -10,6 +11,7 @@
 //! first share group; clients that know that stay there until another broker is the controller.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use moldau_cluster::rack;
@@ -152,14 +154,34 @@ impl Members {
         }
     }
 
-    /// The broker that leads a partition, and its epoch.
-    pub(crate) fn leader(&self, topic: Uuid, partition: i32) -> (i32, i32) {
-        self.only_leader(topic).unwrap_or_else(|| {
-            let id = u128::from_be_bytes(topic.into_bytes());
-            // The partition goes through the hash as well: its low bits are of one half alone.
-            let id = id.wrapping_add(u128::from(partition.cast_unsigned()) << 64);
-            (rack::owner(id, &self.ids).unwrap_or(NO_NODE), self.epoch_of(topic))
-        })
+    /// The brokers that lead some partitions of a topic with `count`, each with its epoch.
+    pub(crate) fn leaders(
+        &self,
+        topic: Uuid,
+        partitions: Range<i32>,
+        count: i32,
+    ) -> Vec<(i32, i32)> {
+        if let Some(only) = self.only_leader(topic) {
+            return partitions.map(|_| only).collect();
+        }
+        let epoch = self.epoch_of(topic);
+        if self.ids.is_empty() {
+            return partitions.map(|_| (NO_NODE, epoch)).collect();
+        }
+        let topic = u128::from_be_bytes(topic.into_bytes());
+        // The partition goes through the hash as well: its low bits are of one half alone.
+        let id = |partition: i32| topic.wrapping_add(u128::from(partition.cast_unsigned()) << 64);
+        let mut leaders = Vec::with_capacity(partitions.len());
+        let mut first = partitions.start - partitions.start % SPREAD_TOGETHER;
+        while first < partitions.end {
+            let end = first.saturating_add(SPREAD_TOGETHER).min(count.max(partitions.end));
+            let ids: Vec<u128> = (first..end).map(id).collect();
+            let owners = (first..end).zip(rack::even_owners(&ids, &self.ids));
+            let asked = owners.filter(|(partition, _)| partitions.contains(partition));
+            leaders.extend(asked.map(|(_, owner)| (owner, epoch)));
+            first = end;
+        }
+        leaders
     }
 
     /// An epoch never falls, also while there is no controller.
@@ -173,6 +195,9 @@ impl Members {
 
 /// The epoch of a broker that is alone: its logs have no other.
 const ALONE_EPOCH: i64 = LEADER_EPOCH as i64;
+
+/// Consecutive partitions of a topic that are spread evenly. More would cost more for each.
+const SPREAD_TOGETHER: i32 = 60;
 
 /// Those of the leaders of Metadata and of the leader of share partitions.
 const EPOCHS_PER_CONTROLLER: i32 = 2;
@@ -190,14 +215,24 @@ mod tests {
         let topic = Uuid::from_bytes([7; 16]);
         let all = Members::new(vec![node(1), node(2), node(3)], Some((2, 1)));
         let fewer = Members::new(vec![node(1), node(3)], None);
-        let mut shares = [0; 4];
-        for partition in 0..3_000 {
-            let (leader, epoch) = all.leader(topic, partition);
-            shares[usize::try_from(leader).unwrap()] += 1;
-            assert_eq!(epoch, 2);
-            assert!(leader == 2 || fewer.leader(topic, partition).0 == leader);
+        for count in [1, 3, 12, 61, 3_000] {
+            let leaders = all.leaders(topic, 0..count, count);
+            let after = fewer.leaders(topic, 0..count, count);
+            let shares = [1, 2, 3].map(|id| leaders.iter().filter(|it| it.0 == id).count());
+            let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+            assert!(most - least <= 1 + leaders.len() / 60, "{shares:?}");
+            assert!(leaders.iter().all(|(_, epoch)| *epoch == 2));
+            let moved = leaders.iter().zip(&after).filter(|(it, _)| it.0 != 2);
+            let moved = moved.filter(|(before, after)| before.0 != after.0).count();
+            assert!(moved * 4 <= leaders.len() + 4, "{moved} of {count}");
+            // Each range tells the same.
+            for first in 0..count.min(200) {
+                let end = count.min(first + 7);
+                let place = usize::try_from(first).unwrap();
+                let some = all.leaders(topic, first..end, count);
+                assert_eq!(some, leaders[place..place + some.len()]);
+            }
         }
-        assert!(shares[1..].iter().all(|share| (850..1_150).contains(share)), "{shares:?}");
         assert_eq!(all.coordinator(), Some(&node(2)));
         assert_eq!((fewer.controller_id(), fewer.coordinator()), (-1, None));
     }
@@ -207,7 +242,7 @@ mod tests {
         let nodes = Nodes::shared(1);
         let topic = Uuid::from_bytes([7; 16]);
         let known = || nodes.members(|| unreachable!("it is not alone"));
-        let epoch = || known().leader(topic, 0).1;
+        let epoch = || known().leaders(topic, 0..1, 9)[0].1;
         let mut last = -1;
         for controller in [2, 3, 2] {
             let controller_epoch = Some((controller, i64::from(last) + 1));
@@ -217,7 +252,7 @@ mod tests {
             assert_eq!(leader.id, controller);
             assert!(last < epoch() && epoch() < own);
             nodes.update(members().sharing([topic].into()));
-            assert!((0..9).all(|partition| known().leader(topic, partition) == (controller, own)));
+            assert_eq!(known().leaders(topic, 0..9, 9), [(controller, own); 9]);
             last = own;
             // Without a controller its epoch stays.
             nodes.update(Members::new(vec![node(1), node(3)], None).sharing([topic].into()));

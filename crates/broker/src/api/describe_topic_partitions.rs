@@ -125,9 +125,10 @@ impl Page<'_> {
             self.next_cursor = Some(cursor(topic, first));
             return;
         }
-        let members = &self.members;
-        let described = |index| describe(index, members.leader(topic.id, index));
-        let partitions: Vec<_> = (first..end).take(self.room).map(described).collect();
+        let page_end = end.min(first.saturating_add(i32::try_from(self.room).unwrap_or(i32::MAX)));
+        let leaders = self.members.leaders(topic.id, first..page_end, end);
+        let described = (first..page_end).zip(leaders);
+        let partitions: Vec<_> = described.map(|(index, leader)| describe(index, leader)).collect();
         self.room -= partitions.len();
         let next = partitions.last().map_or(end, |last| last.partition_index + 1);
         self.topics.push(DescribeTopicPartitionsResponseTopic {

@@ -354,8 +354,9 @@ impl Answer {
         }
         let end = count.min(first.saturating_add(PARTITIONS_PER_TURN));
         let mut encoded = BytesMut::new();
-        for index in first..end {
-            let template = led_by(self.members.leader(topic.id, index));
+        let leaders = self.members.leaders(topic.id, first..end, count);
+        for (index, leader) in (first..end).zip(leaders) {
+            let template = led_by(leader);
             encoded.extend_from_slice(&encode_partitions(
                 index..index.saturating_add(1),
                 &template,
