@@ -1,5 +1,7 @@
-//! A broker of a cluster catches up with the log of metadata before it says that a topic is
-//! unknown: another broker may have created it a moment ago.
+//! A broker of a cluster makes sure that it knows all of the log of metadata, before it says that a
+//! topic is unknown, or reads the offsets of a group. One that follows the log reads it to its end:
+//! another broker may have created the topic a moment ago. The owner asks whether it still owns the
+//! log: it may have been paused for so long that another broker took over.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,19 +12,19 @@ use tokio::time::timeout;
 /// How long a request waits. The database does not answer if it takes longer.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(1);
 
-/// The requests that wait for the end of the log. One read of the log is for all that came before
+/// The requests that wait for the end of the log. One look at the log is for all that came before
 /// it.
 #[derive(Default)]
 pub(crate) struct CatchingUp {
     /// The number of the last request.
     asked: watch::Sender<u64>,
-    /// The number of the last request before a read that reached the end of the log.
+    /// The number of the last request before a look after which this broker knew all of the log.
     reached: watch::Sender<u64>,
 }
 
 impl CatchingUp {
-    /// Waits until this broker has applied all that is in the log, or for [`CAUGHT_UP_WITHIN`].
-    pub(crate) fn wait(&self) -> impl Future<Output = ()> + use<> {
+    /// Waits until this broker knows all that is in the log; `false` after [`CAUGHT_UP_WITHIN`].
+    pub(crate) fn wait(&self) -> impl Future<Output = bool> + use<> {
         let mut number = 0;
         self.asked.send_modify(|asked| {
             *asked += 1;
@@ -30,7 +32,8 @@ impl CatchingUp {
         });
         let mut reached = self.reached.subscribe();
         async move {
-            drop(timeout(CAUGHT_UP_WITHIN, reached.wait_for(|reached| *reached >= number)).await);
+            let reached = reached.wait_for(|reached| *reached >= number);
+            matches!(timeout(CAUGHT_UP_WITHIN, reached).await, Ok(Ok(_)))
         }
     }
 
@@ -39,7 +42,7 @@ impl CatchingUp {
         self.asked.subscribe()
     }
 
-    /// A read that began after this request reached the end of the log.
+    /// A look that began after this request has found all that is in the log.
     pub(crate) fn reached(&self, request: u64) {
         self.reached.send_replace(request);
     }

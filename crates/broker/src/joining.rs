@@ -11,7 +11,7 @@ use moldau_cluster::{
 };
 use moldau_threads::Supervisor;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::clock::wall_clock_ms;
@@ -149,6 +149,7 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
             cluster_id,
             next_sequence,
             snapshots: Snapshots::default(),
+            registered: watch::Sender::new(true).subscribe(),
             troubles: Troubles::default(),
         };
         Ok(Self { member, upkeep, marking, forwarding, registration, telling })

@@ -19,6 +19,7 @@ use moldau_cluster::{
 };
 use moldau_protocol::Uuid;
 use moldau_threads::Supervisor;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::wall_clock_ms;
@@ -44,6 +45,7 @@ const SNAPSHOT_FRAMES: usize = 20_000;
 
 /// What is tried, as the log tells it.
 const READ: &str = "read the metadata log";
+const LOOK: &str = "look for the owner of the metadata log";
 
 /// Bytes of one read of frames.
 const READ_BYTES: usize = 4 << 20;
@@ -61,6 +63,8 @@ pub(crate) struct Member<Q, S> {
     /// The first frame that was not applied.
     pub(crate) next_sequence: i64,
     pub(crate) snapshots: Snapshots,
+    /// Whether other brokers know this one.
+    pub(crate) registered: watch::Receiver<bool>,
     pub(crate) troubles: Troubles,
 }
 
@@ -86,7 +90,10 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     /// supervisor.
     pub(crate) async fn run(mut self, registration: Registration, supervisor: &Supervisor) {
         let (logs, wakes) = (Arc::clone(&self.logs), Arc::clone(&self.wakes));
+        let registered = watch::Sender::new(true);
+        self.registered = registered.subscribe();
         let shown = Shown {
+            registered,
             frames: Arc::clone(&self.frames),
             wakes: Arc::clone(&self.wakes),
             state: Arc::clone(&self.state),
@@ -177,6 +184,9 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
     }
 
     async fn try_to_own(&self) -> Option<Ownership> {
+        if !*self.registered.borrow() {
+            return None;
+        }
         let claimed = async {
             if self.frames.owner().await?.is_some() {
                 return Ok(None);
@@ -185,11 +195,12 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             self.frames.claim(self.row.id, &address).await
         };
         let claimed: Answer<_> = claimed.await;
-        self.troubles.note("look for the owner of the metadata log", claimed).unwrap_or_default()
+        self.troubles.note(LOOK, claimed).unwrap_or_default()
     }
 
     /// Owns the log for as long as the session lasts.
     async fn own(&mut self, ownership: &Ownership) -> Stop {
+        let mut registered = self.registered.clone();
         let owned = async {
             while self.next_sequence < ownership.next_sequence {
                 if let Progress::Away | Progress::AtEnd = self.apply_some().await? {
@@ -206,18 +217,41 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             self.wakes.announce_requests();
             let (epoch, sequence) = (ownership.epoch, self.next_sequence);
             tracing::info!(epoch, sequence, "this broker is the controller");
+            let submissions = Arc::clone(&self.submissions);
+            let mut asked = submissions.catching_up.asked();
             loop {
-                let frames = self.submissions.next().await;
-                self.append(epoch, frames).await?;
+                let frames = tokio::select! {
+                    frames = submissions.next() => frames,
+                    _ = asked.changed() => Vec::new(),
+                };
+                let request = *asked.borrow_and_update();
+                match frames.is_empty() {
+                    true => self.confirm(epoch).await?,
+                    false => self.append(epoch, frames).await?,
+                }
+                submissions.catching_up.reached(request);
             }
         };
         let owned: Result<std::convert::Infallible, Stop> = tokio::select! {
             owned = owned => owned,
             () = ownership.lost() => Err(Stop::Stale),
+            // Another process may be registered by its id, to which clients would go.
+            _ = registered.wait_for(|is_registered| !is_registered) => Err(Stop::Stale),
         };
         match owned {
             Err(stop) => stop,
             Ok(never) => match never {},
+        }
+    }
+
+    /// Makes sure that this broker still owns the log.
+    async fn confirm(&self, epoch: i64) -> Result<(), Stop> {
+        loop {
+            match self.troubles.note(LOOK, self.frames.owner().await) {
+                Ok(Some(owner)) if owner.epoch == epoch => return Ok(()),
+                Ok(_) => return Err(Stop::Stale),
+                Err(_) => sleep(RETRY_PAUSE).await,
+            }
         }
     }
 
@@ -337,7 +371,7 @@ pub(crate) async fn load(
     }
 }
 
-/// All that the log says, which begins with the id of the cluster: the first broker draws it.
+/// All that the log says, which begins with the id of the cluster: the database has drawn it.
 ///
 /// # Errors
 /// As [`load`].
@@ -357,8 +391,8 @@ pub(crate) async fn load_or_begin(
             if ownership.next_sequence > 0 {
                 return Ok(());
             }
-            let record = MetadataRecord::ClusterBegun { id: fastrand::u128(..).to_be_bytes() };
-            let record = record.encode();
+            let id = frames.cluster_id().await?.into_bytes();
+            let record = MetadataRecord::ClusterBegun { id }.encode();
             let frame = frame_of(std::iter::once(record.as_slice()));
             frames.append(ownership.epoch, 0, vec![frame]).await
         };
@@ -410,6 +444,8 @@ pub(crate) async fn members(frames: &dyn Frames) -> Answer<Members> {
 
 /// Keeps this broker shown to clients, and what they are told of all brokers.
 struct Shown {
+    /// Told to the task that may own the log.
+    registered: watch::Sender<bool>,
     frames: Arc<dyn Frames>,
     wakes: Arc<Wakes>,
     state: Arc<State>,
@@ -418,15 +454,22 @@ struct Shown {
 }
 
 impl Shown {
-    async fn keep(&self, mut registration: Registration) {
+    async fn keep(&self, registration: Registration) {
         let mut told = self.wakes.frames();
+        let mut registration = Some(registration);
         loop {
             tokio::select! {
-                () = registration.lost() => {
+                () = lost(registration.as_ref()) => {
                     tracing::warn!("the session of this broker has ended; it begins another");
-                    registration = self.register_again().await;
+                    registration = None;
+                    self.registered.send_replace(false);
                 }
                 _ = timeout(POLL, told.changed()) => {}
+            }
+            if registration.is_none() {
+                let registered = self.frames.register(self.row.clone()).await;
+                registration = self.troubles.note("register this broker", registered).ok();
+                self.registered.send_replace(registration.is_some());
             }
             let members = members(&*self.frames).await;
             match self.troubles.note("look for the brokers of the cluster", members) {
@@ -437,14 +480,12 @@ impl Shown {
             }
         }
     }
+}
 
-    async fn register_again(&self) -> Registration {
-        loop {
-            let registered = self.frames.register(self.row.clone()).await;
-            match self.troubles.note("register this broker", registered) {
-                Ok(registration) => return registration,
-                Err(_) => sleep(RETRY_PAUSE).await,
-            }
-        }
+/// Waits for the end of a registration, if there is one.
+async fn lost(registration: Option<&Registration>) {
+    match registration {
+        Some(registration) => registration.lost().await,
+        None => std::future::pending().await,
     }
 }

@@ -59,15 +59,23 @@ impl Storage {
     }
 
     /// Waits for all that the shared log has: see
-    /// [`CatchingUp::wait`](crate::catching_up::CatchingUp::wait). `None` for a broker that decides,
-    /// which is ahead of the log.
-    pub(crate) fn catch_up(&self) -> Option<impl Future<Output = ()> + use<>> {
+    /// [`CatchingUp::wait`](crate::catching_up::CatchingUp::wait). `None` for a broker with a journal.
+    pub(crate) fn catch_up(&self) -> Option<impl Future<Output = bool> + use<>> {
         match self {
-            Self::Shared(submissions) if !submissions.owns() => {
-                Some(submissions.catching_up.wait())
-            }
-            Self::Journal(_) | Self::Shared(_) => None,
+            Self::Shared(submissions) => Some(submissions.catching_up.wait()),
+            Self::Journal(_) => None,
         }
+    }
+
+    /// Waits until it is sure that this broker owned the shared log when it was asked, so that all
+    /// that it read before was up to date. `None` for a broker with a journal.
+    pub(crate) fn confirm(&self) -> Option<impl Future<Output = bool> + use<>> {
+        let Self::Shared(submissions) = self else { return None };
+        let (epoch, submissions) = (submissions.epoch(), Arc::clone(submissions));
+        Some(async move {
+            let caught_up = submissions.catching_up.wait().await;
+            caught_up && epoch.is_some() && submissions.epoch() == epoch
+        })
     }
 
     /// Checks that this broker is the controller.

@@ -183,6 +183,12 @@ impl Bucket {
         .await
     }
 
+    /// The name of an object in the bucket.
+    #[must_use]
+    pub fn name_of(&self, key: ObjectKey) -> String {
+        self.path(key).into()
+    }
+
     fn path(&self, key: ObjectKey) -> Path {
         self.prefix.clone().join(key.to_string())
     }

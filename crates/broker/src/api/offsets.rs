@@ -32,7 +32,8 @@ use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::api::membership::failure;
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, durable_within};
+use crate::storage::Storage;
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_SINCE: i16 = 10;
@@ -42,6 +43,9 @@ const MEMBER_EPOCHS_SINCE: i16 = 9;
 
 /// From this version on OffsetFetch answers with an error for the whole group.
 const GROUP_ERRORS_SINCE: i16 = 2;
+
+/// Kafka's offset where there is none.
+const NO_OFFSET: i64 = -1;
 
 /// From this version on OffsetFetch asks for several groups.
 const FETCH_BATCHED_SINCE: i16 = 8;
@@ -163,16 +167,28 @@ pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<Off
     } else {
         fetched(&Asked { call, transactions: None }, request)
     };
+    let (storage, version) = (call.state.storage.clone(), call.version);
     // What was just read may be part of a commit that is on its way to the disk.
-    let lsn = match call.state.groups.written(&call.state.storage) {
-        Ok(Some(lsn)) => lsn,
-        Ok(None) => return Outcome::Now(response),
-        Err(_refused) => return Outcome::Now(storage_failed(response)),
+    let Ok(written) = call.state.groups.written(&storage) else {
+        return Outcome::Now(refuse(response, version, &storage));
     };
-    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
-        Ok(()) => response,
-        Err(_) => storage_failed(response),
-    })
+    // A coordinator that was paused may have read what is out of date.
+    let confirmed = storage.confirm();
+    if written.is_none() && confirmed.is_none() {
+        return Outcome::Now(response);
+    }
+    Outcome::Later(Box::pin(async move {
+        if let Some(lsn) = written
+            && durable_within(DURABLE_WITHIN, &storage, lsn).await.is_err()
+        {
+            return refuse(response, version, &storage);
+        }
+        let is_certain = match confirmed {
+            Some(confirmed) => confirmed.await,
+            None => true,
+        };
+        if is_certain { response } else { refuse(response, version, &storage) }
+    }))
 }
 
 /// A call that asks for offsets.
@@ -196,12 +212,31 @@ fn fetched(call: &Asked<'_>, request: OffsetFetchRequest) -> OffsetFetchResponse
     }
 }
 
-fn storage_failed(mut response: OffsetFetchResponse) -> OffsetFetchResponse {
-    response.error_code = ErrorCode::CoordinatorNotAvailable.into();
-    response.topics.clear();
-    for group in &mut response.groups {
-        group.error_code = ErrorCode::CoordinatorNotAvailable.into();
+/// Takes back what was read, since it is not certain.
+fn refuse(
+    mut response: OffsetFetchResponse,
+    version: i16,
+    storage: &Storage,
+) -> OffsetFetchResponse {
+    let code = match storage.coordinate() {
+        Ok(()) => ErrorCode::CoordinatorNotAvailable,
+        Err(refusal) => refusal.code,
+    };
+    let code = i16::from(code);
+    for group in response.groups.iter_mut().filter(|group| group.error_code == 0) {
+        group.error_code = code;
         group.topics.clear();
+    }
+    if version < GROUP_ERRORS_SINCE {
+        let partitions = response.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+        for partition in partitions.filter(|partition| partition.error_code == 0) {
+            partition.error_code = code;
+            partition.committed_offset = NO_OFFSET;
+            partition.metadata = Some(String::new());
+        }
+    } else if version < FETCH_BATCHED_SINCE && response.error_code == 0 {
+        response.error_code = code;
+        response.topics.clear();
     }
     response
 }
@@ -352,14 +387,14 @@ fn fetched_topic(
 }
 
 fn not_committed(partition: i32) -> FetchedOffset {
-    FetchedOffset { partition, offset: -1, leader_epoch: -1, metadata: String::new() }
+    FetchedOffset { partition, offset: NO_OFFSET, leader_epoch: -1, metadata: String::new() }
 }
 
 fn fetch_refused(asked: OffsetFetchRequestTopics, error_code: i16) -> OffsetFetchResponseTopics {
     let partitions =
         asked.partition_indexes.into_iter().map(|index| OffsetFetchResponsePartitions {
             partition_index: index,
-            committed_offset: -1,
+            committed_offset: NO_OFFSET,
             metadata: Some(String::new()),
             error_code,
             ..OffsetFetchResponsePartitions::default()

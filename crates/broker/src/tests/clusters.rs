@@ -8,14 +8,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moldau_cluster::{
-    Addressing, Answer, BucketSettings, Credentials, Error, Frames, Memory, ObjectKey,
+    Addressing, Answer, BrokerRow, BucketSettings, Credentials, Error, Frames, Memory, ObjectKey,
     ReaderOptions, Store, Wakes, WriterOptions,
 };
 use moldau_protocol::messages::api_versions_response::ApiVersionsResponse;
 use moldau_protocol::messages::create_topics_request::CreatableReplicaAssignment;
+use moldau_protocol::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
+};
 use moldau_protocol::messages::{
     ApiVersionsRequest, CreateTopicsRequest, FetchRequest, FindCoordinatorRequest,
-    ListGroupsRequest, MetadataRequest,
+    ListGroupsRequest, MetadataRequest, OffsetFetchRequest,
 };
 use moldau_protocol::{ApiKey, ErrorCode};
 use moldau_storage::block_on;
@@ -339,4 +342,61 @@ fn what_a_cluster_does_not_serve_is_refused_and_not_advertised() {
     let refused = world
         .ask(&CreateTopicsRequest { topics: vec![assigned], ..CreateTopicsRequest::default() });
     assert_eq!(code(refused.topics[0].error_code), ErrorCode::InvalidReplicaAssignment);
+}
+
+#[test]
+fn a_controller_that_was_paused_tells_no_offsets() {
+    let cluster = Cluster::of(2);
+    cluster.create("orders", 1);
+    let (first, second) = (cluster.world(1), cluster.world(2));
+    assert_eq!(first.commit("readers", "orders", 0, 100), ErrorCode::None);
+    assert_eq!(first.committed("readers", "orders", 0).committed_offset, 100);
+    let owned = cluster.memory.take_over(9, "test:1");
+    assert!(first.state.storage.decides(), "it does not know it yet");
+    for world in [first, second] {
+        for version in [1, 5, 8, 9] {
+            let told = world.ask_in(version, &asking_offset(version, "readers", "orders"));
+            let of_groups = told.groups.iter().map(|group| group.error_code);
+            let of_partitions = told.topics.iter().flat_map(|topic| &topic.partitions);
+            let of_partitions = of_partitions.map(|it| (it.error_code, it.committed_offset));
+            let refusal = i16::from(ErrorCode::NotCoordinator);
+            match version {
+                1 => assert_eq!(of_partitions.collect::<Vec<_>>(), [(refusal, -1)]),
+                5 => assert_eq!((told.error_code, told.topics.len()), (refusal, 0)),
+                _ => assert_eq!(of_groups.collect::<Vec<_>>(), [refusal]),
+            }
+        }
+    }
+    drop(owned);
+    eventually(|| cluster.worlds().any(|world| world.state.storage.decides()));
+    assert_eq!(cluster.owner().committed("readers", "orders", 0).committed_offset, 100);
+}
+
+/// Clients would go to the other process, and find no controller there.
+#[test]
+fn a_broker_whose_id_is_taken_is_not_the_controller() {
+    let cluster = Cluster::of(2);
+    let (first, second) = (cluster.world(1), cluster.world(2));
+    let row = BrokerRow { id: 1, host: "elsewhere".to_owned(), port: 9_092, rack: None };
+    let taken = cluster.memory.take_id(row);
+    eventually(|| !first.state.storage.decides() && second.state.storage.decides());
+    second.create("orders", 1);
+    drop(taken);
+    eventually(|| {
+        let brokers = block_on(cluster.memory.brokers()).unwrap();
+        brokers.iter().any(|broker| broker.id == 1 && broker.host != "elsewhere")
+    });
+}
+
+fn asking_offset(version: i16, group: &str, topic: &str) -> OffsetFetchRequest {
+    let (name, partition_indexes) = (topic.to_owned(), vec![0]);
+    let group_id = group.to_owned();
+    if version < 8 {
+        let topic = OffsetFetchRequestTopic { name, partition_indexes, ..Default::default() };
+        return OffsetFetchRequest { group_id, topics: Some(vec![topic]), ..Default::default() };
+    }
+    let topic = OffsetFetchRequestTopics { name, partition_indexes, ..Default::default() };
+    let topics = Some(vec![topic]);
+    let group = OffsetFetchRequestGroup { group_id, topics, ..Default::default() };
+    OffsetFetchRequest { groups: vec![group], ..OffsetFetchRequest::default() }
 }

@@ -29,6 +29,8 @@ pub(super) struct FrameLog {
     sessions: u64,
     /// Session of the owner.
     owning: Option<Held>,
+    /// Sessions of owners before, which they still take for theirs.
+    paused: Vec<Held>,
     registered: BTreeMap<i32, (BrokerRow, Held)>,
 }
 
@@ -55,6 +57,29 @@ impl Memory {
     /// Ends the sessions of a broker, as a network that is cut does.
     pub fn end_sessions(&self, broker: i32) {
         lock(&self.frames).end(|held| held.broker == broker);
+    }
+
+    /// Another owner takes over from one that is paused, and so does not learn of it.
+    pub fn take_over(&self, broker: i32, address: &str) -> Ownership {
+        let mut log = lock(&self.frames);
+        let before = log.owning.take();
+        log.paused.extend(before);
+        let (epoch, next_sequence) = log.state.begin_epoch();
+        log.owner = Some(Owner { broker, epoch, address: address.to_owned() });
+        let (held, session) = log.hold(broker, &self.frames);
+        log.owning = Some(held);
+        Ownership::of(epoch, next_sequence, session)
+    }
+
+    /// Another process is registered by the id of a broker whose session ends.
+    pub fn take_id(&self, broker: BrokerRow) -> Registration {
+        let mut log = lock(&self.frames);
+        if let Some((_, held)) = log.registered.remove(&broker.id) {
+            held.ending.send_replace(true);
+        }
+        let (held, session) = log.hold(broker.id, &self.frames);
+        log.registered.insert(broker.id, (broker, held));
+        Registration::of(session)
     }
 
     pub(super) fn with_log<'a, T: Send + 'a>(

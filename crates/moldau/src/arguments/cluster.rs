@@ -17,7 +17,8 @@ pub(crate) enum ClusterAction {
     ///
     /// The exit code is 1 if an object is missing or too short.
     Check(ClusterFile),
-    /// Delete the objects that nobody needs, as the controller does now and then.
+    /// Delete the objects that hold no records of the cluster. The controller does the same every
+    /// few minutes.
     Gc(GcOptions),
     /// Run three brokers with PostgreSQL on this machine, and kill one while records are written.
     ///

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use moldau_broker::ClusterSettings;
-use moldau_cluster::{Bucket, Postgres, garbage};
+use moldau_cluster::{Bucket, Postgres, Status, garbage};
 use serde::Serialize;
 use tokio::runtime::Builder;
 
@@ -78,9 +78,13 @@ fn open(settings: &ClusterSettings) -> anyhow::Result<Bucket> {
 /// How messages name the bucket.
 fn bucket_name(settings: &ClusterSettings) -> String {
     let bucket = &settings.bucket;
-    match &bucket.endpoint {
+    let place = match &bucket.endpoint {
         Some(endpoint) => format!("bucket {} at {endpoint}", bucket.bucket),
         None => format!("bucket {} in {}", bucket.bucket, bucket.region),
+    };
+    match bucket.prefix.as_str() {
+        "" => place,
+        prefix => format!("{place}, prefix {prefix}"),
     }
 }
 
@@ -100,7 +104,7 @@ async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
     bucket.verify().await.with_context(|| bucket_name(&settings))?;
     postgres.claim_store(&settings.bucket).await.with_context(|| bucket_name(&settings))?;
     let status = postgres.status().await.context("PostgreSQL")?;
-    let (schema_version, cluster_id) = (status.schema_version, status.cluster_id.to_string());
+    let (schema_version, cluster_id) = (status.schema_version, cluster_id(&status));
     let bucket = bucket_name(&settings);
     if file.json {
         print_json(&Init { schema_version, schema_steps, cluster_id, bucket })?;
@@ -142,6 +146,11 @@ async fn collect(options: &GcOptions) -> anyhow::Result<ExitCode> {
     println!("Deleted {}.", count(dead + uncommitted, "object"));
     println!("{dead} held records that were deleted or moved, {uncommitted} were never committed.");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The id of the cluster as Kafka's tools show it.
+fn cluster_id(status: &Status) -> String {
+    moldau_protocol::Uuid::from_bytes(status.cluster_id.into_bytes()).to_string()
 }
 
 /// A number with its noun.

@@ -88,9 +88,9 @@ fn a_cluster_is_set_up_watched_checked_and_cleaned() {
         assert!(!services.store.keys().contains(&orphan));
 
         bucket.delete(&[lost]).await.unwrap();
-        told("check", &file, &[], 1, &format!("missing: {lost}")).await;
+        told("check", &file, &[], 1, &format!("missing: cluster/objects/{lost}")).await;
         bucket.put(lost, Bytes::from_static(b"short")).await.unwrap();
-        told("check", &file, &[], 1, &format!("too short: {lost}")).await;
+        told("check", &file, &[], 1, &format!("too short: cluster/objects/{lost}")).await;
     });
 }
 

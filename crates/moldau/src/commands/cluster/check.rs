@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use moldau_cluster::{Checked, Finding, Listed, Named, check};
+use moldau_cluster::{Bucket, Checked, Finding, Listed, Named, check};
 use serde::Serialize;
 
 use super::{Services, count, size};
@@ -14,7 +14,7 @@ use crate::commands::session::print_json;
 pub(super) async fn run(file: &ClusterFile) -> anyhow::Result<ExitCode> {
     let Services { postgres, bucket, .. } = Services::reached(&file.path).await?;
     let mut found = Found::default();
-    let checked = check(&postgres, &bucket, |finding| found.add(&finding)).await?;
+    let checked = check(&postgres, &bucket, |finding| found.add(&bucket, &finding)).await?;
     if file.json {
         print_json(&document(&checked, &found))?;
     } else {
@@ -34,7 +34,7 @@ struct Found {
 /// An object whose records cannot be read.
 #[derive(Serialize)]
 struct Lost {
-    key: String,
+    name: String,
     problem: &'static str,
     bytes: i64,
 }
@@ -49,19 +49,20 @@ struct Unnamed {
 }
 
 impl Found {
-    fn add(&mut self, finding: &Finding) {
+    fn add(&mut self, bucket: &Bucket, finding: &Finding) {
         match finding {
-            Finding::Missing(named) => self.add_lost(named, "missing"),
-            Finding::Short(named) => self.add_lost(named, "too short"),
+            Finding::Missing(named) => self.add_lost(bucket, named, "missing"),
+            Finding::Short(named) => self.add_lost(bucket, named, "too short"),
             Finding::Dead(listed) => self.add_unnamed(listed, "waits for its deletion"),
             Finding::Uncommitted(listed) => self.add_unnamed(listed, "not committed"),
             Finding::Foreign(listed) => self.add_unnamed(listed, "not of a broker"),
         }
     }
 
-    fn add_lost(&mut self, named: &Named, problem: &'static str) {
+    fn add_lost(&mut self, bucket: &Bucket, named: &Named, problem: &'static str) {
         if self.lost.len() < SHOWN_MAX {
-            self.lost.push(Lost { key: named.key.to_string(), problem, bytes: named.bytes });
+            let name = bucket.name_of(named.key);
+            self.lost.push(Lost { name, problem, bytes: named.bytes });
         }
     }
 
@@ -87,8 +88,8 @@ fn print(checked: &Checked, found: &Found) {
     let (listed, bytes) = (count(checked.listed, "object"), unsigned(checked.listed_bytes));
     let (unnamed, spare) = (count(checked.unnamed, "object"), unsigned(checked.unnamed_bytes));
     println!("The bucket has {listed} with {bytes}; nothing names {unnamed} with {spare}.");
-    for Lost { key, problem, bytes } in &found.lost {
-        println!("  {problem}: {key}, {} of records", size(*bytes));
+    for Lost { name, problem, bytes } in &found.lost {
+        println!("  {problem}: {name}, {} of records", size(*bytes));
     }
     more(missing + short, found.lost.len());
     for Unnamed { name, bytes, age_s, reason } in &found.unnamed {

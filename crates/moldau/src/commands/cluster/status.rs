@@ -6,7 +6,7 @@ use anyhow::Context;
 use moldau_cluster::{BrokerStatus, Status, Table};
 use serde::Serialize;
 
-use super::{Services, bucket_name, count, problem_of_store, size};
+use super::{Services, bucket_name, cluster_id, count, problem_of_store, size};
 use crate::arguments::ClusterFile;
 use crate::commands::session::print_json;
 use crate::commands::table::print_table;
@@ -45,8 +45,9 @@ fn brokers(status: &Status) -> String {
 }
 
 fn contents(status: &Status) -> String {
+    let hold = if status.objects == 1 { "holds" } else { "hold" };
     format!(
-        "{} hold {} of records, in {} with {}.",
+        "{} {hold} {} of records, in {} with {}.",
         count(status.objects, "object"),
         size(status.bytes),
         count(status.topics, "topic"),
@@ -81,7 +82,7 @@ fn problems(status: &Status) -> Vec<String> {
     }
     if status.objects_dead > OBJECTS_DEAD_MAX {
         let dead = count(status.objects_dead, "object");
-        problems.push(format!("{dead} that nobody needs wait for their deletion"));
+        problems.push(format!("{dead} without records wait for their deletion"));
     }
     problems
 }
@@ -92,7 +93,7 @@ fn print_details(status: &Status, bucket: &str) -> anyhow::Result<()> {
     print_table(["BROKER", "ADDRESS", "RACK", "ALIVE SINCE (UTC)"], &rows)?;
     println!();
     let figures = [
-        ["cluster id".to_owned(), status.cluster_id.to_string()],
+        ["cluster id".to_owned(), cluster_id(status)],
         ["store".to_owned(), bucket.to_owned()],
         ["PostgreSQL".to_owned(), status.server_version.clone()],
         ["schema".to_owned(), status.schema_version.to_string()],
@@ -100,8 +101,8 @@ fn print_details(status: &Status, bucket: &str) -> anyhow::Result<()> {
         ["metadata log".to_owned(), count(status.frames, "frame")],
         ["open transactions".to_owned(), status.transactions_open.to_string()],
         ["objects to delete".to_owned(), status.objects_dead.to_string()],
-        ["partitions to sweep".to_owned(), status.logs_unswept.to_string()],
-        ["topics to sweep".to_owned(), status.topics_deleted.to_string()],
+        ["partitions with rows to delete".to_owned(), status.logs_unswept.to_string()],
+        ["deleted topics with rows".to_owned(), status.topics_deleted.to_string()],
     ];
     print_table(["FIGURE", "VALUE"], &figures)?;
     println!();
@@ -121,7 +122,7 @@ struct Document<'a> {
     cluster_id: String,
     problems: &'a [String],
     controller: Option<i32>,
-    controller_since: Option<&'a str>,
+    controller_since: Option<String>,
     brokers: Vec<DocumentBroker<'a>>,
     topics: i64,
     partitions: i64,
@@ -141,7 +142,7 @@ struct DocumentBroker<'a> {
     host: &'a str,
     port: u16,
     rack: Option<&'a str>,
-    since: Option<&'a str>,
+    since: Option<String>,
 }
 
 fn document<'a>(status: &'a Status, problems: &'a [String]) -> Document<'a> {
@@ -150,13 +151,13 @@ fn document<'a>(status: &'a Status, problems: &'a [String]) -> Document<'a> {
         host: &broker.row.host,
         port: broker.row.port,
         rack: broker.row.rack.as_deref(),
-        since: broker.since.as_deref(),
+        since: broker.since.as_deref().map(iso_8601),
     };
     Document {
-        cluster_id: status.cluster_id.to_string(),
+        cluster_id: cluster_id(status),
         problems,
         controller: status.owner.as_ref().map(|owner| owner.broker),
-        controller_since: status.owner_since.as_deref(),
+        controller_since: status.owner_since.as_deref().map(iso_8601),
         brokers: status.brokers.iter().map(broker).collect(),
         topics: status.topics,
         partitions: status.partitions,
@@ -169,6 +170,11 @@ fn document<'a>(status: &'a Status, problems: &'a [String]) -> Document<'a> {
         schema_version: status.schema_version,
         postgres_version: &status.server_version,
     }
+}
+
+/// A time of the database, in UTC.
+fn iso_8601(time: &str) -> String {
+    format!("{}Z", time.replace(' ', "T"))
 }
 
 /// A snapshot takes the place of frames long before.
