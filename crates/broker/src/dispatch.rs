@@ -16,10 +16,10 @@ use moldau_protocol::{ApiKey, Reader, Request, VersionRange, messages};
 use moldau_storage::Admission;
 
 use crate::api;
-use crate::authorizer::{Operation, ResourceType};
+use crate::authorizer::{Operation, ResourceType, Subject};
 use crate::call::{Call, Outcome, Served, Software, answer, encoded};
+use crate::clock::wall_clock_ms;
 use crate::config::ListenerConfig;
-use crate::forwarding::serve_deferred;
 use crate::quotas::QuotaClient;
 use crate::rights::{Access, Right, Rights};
 use crate::share_session::ConnectionId;
@@ -353,6 +353,36 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
     };
     let served = deferred.unwrap_or_else(|| (api.serve)(&call, &header, body));
     throttle::throttled(&call, &header, started, served)
+}
+
+/// Serves a request away from the connection of its client; `None` for a broker that listens
+/// nowhere.
+pub(crate) fn serve_deferred(
+    state: &Arc<State>,
+    principal: &Principal,
+    peer: SocketAddr,
+    frame: &[u8],
+) -> Option<Served> {
+    let quotas = Arc::clone(&state.quotas);
+    let subject = Subject { principal: principal.to_string(), address: peer.ip().to_canonical() };
+    let access = Access::of(&state.security, subject);
+    let listener = state.config.listeners.first()?;
+    let site = CallSite {
+        state,
+        principal,
+        peer,
+        local: listener.address,
+        listener,
+        client: &Rc::new(QuotaClient::new(quotas, principal.name())),
+        software: &RefCell::default(),
+        access: access.as_ref(),
+        now_ms: wall_clock_ms(),
+        admission: None,
+        memory: &state.memory.account(),
+        connection: state.share_sessions.connect(),
+        is_deferred: true,
+    };
+    Some(dispatch(site, frame))
 }
 
 /// What a connection knows about its requests before they are read.

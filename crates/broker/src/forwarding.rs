@@ -1,27 +1,21 @@
 //! The way of forwarded requests: a broker leaves them to the controller, which serves them as it
 //! serves its own clients, with the rights of the client that asked.
 
-use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_cluster::{Fate, Requests, Wakes};
-use moldau_net::{Principal, Reply, Response};
+use moldau_net::{Reply, Response};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use crate::authorizer::Subject;
 use crate::call::Served;
-use crate::clock::wall_clock_ms;
-use crate::dispatch::{self, CallSite};
+use crate::dispatch;
 use crate::forwards::{Enveloped, Forward};
-use crate::quotas::QuotaClient;
-use crate::rights::Access;
 use crate::state::State;
 use crate::submissions::Submissions;
 use crate::troubles::Troubles;
@@ -163,38 +157,8 @@ impl Forwarding {
     fn decide(&self, envelope: &Bytes) -> Option<Served> {
         let Enveloped { principal, address, frame } = Enveloped::of(envelope)?;
         let peer = SocketAddr::new(address, NO_PORT);
-        serve_deferred(&self.state, &principal, peer, &frame)
+        dispatch::serve_deferred(&self.state, &principal, peer, &frame)
     }
-}
-
-/// Serves a request away from the connection of its client; `None` for a broker that listens
-/// nowhere.
-pub(crate) fn serve_deferred(
-    state: &Arc<State>,
-    principal: &Principal,
-    peer: SocketAddr,
-    frame: &[u8],
-) -> Option<Served> {
-    let quotas = Arc::clone(&state.quotas);
-    let subject = Subject { principal: principal.to_string(), address: peer.ip().to_canonical() };
-    let access = Access::of(&state.security, subject);
-    let listener = state.config.listeners.first()?;
-    let site = CallSite {
-        state,
-        principal,
-        peer,
-        local: listener.address,
-        listener,
-        client: &Rc::new(QuotaClient::new(quotas, principal.name())),
-        software: &RefCell::default(),
-        access: access.as_ref(),
-        now_ms: wall_clock_ms(),
-        admission: None,
-        memory: &state.memory.account(),
-        connection: state.share_sessions.connect(),
-        is_deferred: true,
-    };
-    Some(dispatch::dispatch(site, frame))
 }
 
 /// The bytes of an answer; none for one that closes its connection.

@@ -59,7 +59,8 @@ impl Storage {
     }
 
     /// Waits for all that the shared log has: see
-    /// [`CatchingUp::wait`](crate::catching_up::CatchingUp::wait). `None` for a broker with a journal.
+    /// [`CatchingUp::wait`](crate::catching_up::CatchingUp::wait). `None` for a broker with a
+    /// journal.
     pub(crate) fn catch_up(&self) -> Option<impl Future<Output = bool> + use<>> {
         match self {
             Self::Shared(submissions) => Some(submissions.catching_up.wait()),

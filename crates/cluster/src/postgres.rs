@@ -80,13 +80,17 @@ impl Postgres {
     /// # Errors
     /// [`Error::OtherStore`]: they are elsewhere; [`Error::SequencerAway`].
     pub async fn claim_store(&self, settings: &BucketSettings) -> Answer<()> {
+        const FIND: &str = "select bucket, prefix from moldau.store";
         let prefix = settings.prefix.trim_matches('/');
-        self.query(
-            "insert into moldau.store (bucket, prefix) values ($1, $2) on conflict do nothing",
-            &[&settings.bucket, &prefix],
-        )
-        .await?;
-        let rows = self.query("select bucket, prefix from moldau.store", &[]).await?;
+        let mut rows = self.query(FIND, &[]).await?;
+        if rows.is_empty() {
+            self.query(
+                "insert into moldau.store (bucket, prefix) values ($1, $2) on conflict do nothing",
+                &[&settings.bucket, &prefix],
+            )
+            .await?;
+            rows = self.query(FIND, &[]).await?;
+        }
         let row = rows.first().ok_or_else(|| Error::Refused("an answer without a row".into()))?;
         let (bucket, known): (String, String) = (value(row, 0)?, value(row, 1)?);
         match bucket == settings.bucket && known == prefix {

@@ -54,7 +54,7 @@ impl Services {
             connected => connected.context("PostgreSQL")?,
         };
         let bucket = open(&settings)?;
-        postgres.claim_store(&settings.bucket).await.with_context(|| bucket_name(&settings))?;
+        claim_store(&postgres, &settings).await?;
         Ok(Self { settings, postgres, bucket })
     }
 
@@ -73,6 +73,16 @@ fn load(path: &Path) -> anyhow::Result<ClusterSettings> {
 
 fn open(settings: &ClusterSettings) -> anyhow::Result<Bucket> {
     Bucket::open(&settings.bucket).with_context(|| bucket_name(settings))
+}
+
+/// Makes sure that the bucket is that of the cluster.
+async fn claim_store(postgres: &Postgres, settings: &ClusterSettings) -> anyhow::Result<()> {
+    match postgres.claim_store(&settings.bucket).await {
+        Err(error @ moldau_cluster::Error::OtherStore { .. }) => {
+            Err(error).with_context(|| bucket_name(settings))
+        }
+        claimed => claimed.context("PostgreSQL"),
+    }
 }
 
 /// How messages name the bucket.
@@ -102,7 +112,7 @@ async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
     let schema_steps = Postgres::migrate(&settings.postgres).await.context("PostgreSQL")?;
     let postgres = Postgres::connect(&settings.postgres).await.context("PostgreSQL")?;
     bucket.verify().await.with_context(|| bucket_name(&settings))?;
-    postgres.claim_store(&settings.bucket).await.with_context(|| bucket_name(&settings))?;
+    claim_store(&postgres, &settings).await?;
     let status = postgres.status().await.context("PostgreSQL")?;
     let (schema_version, cluster_id) = (status.schema_version, cluster_id(&status));
     let bucket = bucket_name(&settings);

@@ -71,8 +71,8 @@ fn tell(outcome: &Outcome) {
         count(*acknowledged, "record")
     );
     println!(
-        "Failover took {:.2} s: the longest time without an acknowledgement in a partition; \
-         {:.2} s in all partitions.",
+        "Failover took {:.2} s: the longest time without an acknowledgement in one partition. \
+         In the whole topic it was {:.2} s.",
         gap_of_partition.as_secs_f64(),
         gap_of_all.as_secs_f64(),
     );
