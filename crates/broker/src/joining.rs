@@ -70,8 +70,8 @@ impl Services<Postgres, Bucket> {
         Postgres::migrate(&settings.postgres).await?;
         let postgres = Arc::new(Postgres::connect(&settings.postgres).await?);
         let bucket = Bucket::open(&settings.bucket)?;
+        postgres.claim_store(&bucket).await?;
         bucket.verify().await?;
-        postgres.claim_store(&settings.bucket).await?;
         let wakes = Arc::new(Wakes::default());
         let telling = Some(postgres.tell(Arc::clone(&wakes)));
         let frames = Arc::clone(&postgres) as Arc<dyn Frames>;

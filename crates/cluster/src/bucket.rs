@@ -5,7 +5,9 @@
 
 mod credentials;
 mod meaning;
+mod owner;
 
+use std::future::ready;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -63,6 +65,9 @@ pub struct BucketSettings {
 #[derive(Debug, Clone)]
 pub struct Bucket {
     store: Arc<dyn ObjectStore>,
+    name: String,
+    /// As the settings have it, which the database notes.
+    folder: String,
     prefix: Path,
     deadline: Duration,
 }
@@ -124,7 +129,9 @@ impl Bucket {
         let builder = settings.credentials.give(builder);
         let store = builder.build().map_err(|error| Error::Settings(error.to_string()))?;
         let (store, prefix) = (Arc::new(store), Path::from(settings.prefix.as_str()));
-        Ok(Self { store, prefix, deadline: settings.deadline })
+        let name = settings.bucket.clone();
+        let folder = settings.prefix.trim_matches('/').to_owned();
+        Ok(Self { store, name, folder, prefix, deadline: settings.deadline })
     }
 
     /// Tries all requests that a broker makes, with an object of a fresh key. If this ends early,
@@ -161,7 +168,7 @@ impl Bucket {
     }
 
     /// Objects of the prefix behind another, in the order of the store, as many as one request
-    /// gives.
+    /// gives, without the one that names the owner.
     ///
     /// # Errors
     /// [`Error::StoreRefused`], [`Error::StoreAway`].
@@ -171,8 +178,10 @@ impl Bucket {
                 Some(after) => self.store.list_with_offset(Some(&self.prefix), &after.path),
                 None => self.store.list(Some(&self.prefix)),
             };
-            let objects = listed.map_ok(|object| Listed {
-                key: Self::key(&object.location).filter(|key| self.path(*key) == object.location),
+            let owner = self.owner_path();
+            let objects = listed.try_filter(|object| ready(object.location != owner));
+            let objects = objects.map_ok(|object| Listed {
+                key: self.own_key(&object.location),
                 path: object.location,
                 bytes: object.size,
                 modified: SystemTime::from(object.last_modified),
@@ -195,6 +204,11 @@ impl Bucket {
 
     fn key(path: &Path) -> Option<ObjectKey> {
         path.filename().and_then(|name| Uuid::try_parse(name).ok()).map(ObjectKey)
+    }
+
+    /// The key of an object that a broker of this prefix has named.
+    fn own_key(&self, path: &Path) -> Option<ObjectKey> {
+        Self::key(path).filter(|key| self.path(*key) == *path)
     }
 
     fn end(&self) -> Instant {
@@ -242,15 +256,9 @@ impl Bucket {
 
 impl Store for Bucket {
     async fn put(&self, key: ObjectKey, bytes: Bytes) -> Answer<()> {
-        let options = PutOptions::from(PutMode::Create);
-        let put = self.store.put_opts(&self.path(key), PutPayload::from(bytes), options).await;
-        put.map(drop).map_err(|error| match meaning(key, &error) {
-            // The condition is all that a store may lack of a PUT.
-            Error::StoreRefused(StoreRefusal::Other(code)) if code == NOT_IMPLEMENTED => {
-                Error::StoreRefused(StoreRefusal::NoConditionalCreate)
-            }
-            meaning => meaning,
-        })
+        let bytes = PutPayload::from(bytes);
+        let put = self.store.put_opts(&self.path(key), bytes, creation()).await;
+        put.map(drop).map_err(|error| put_meaning(key, &error))
     }
 
     async fn get(&self, key: ObjectKey, range: Range<u64>) -> Answer<Bytes> {
@@ -268,6 +276,20 @@ impl Store for Bucket {
         keys_max: usize,
     ) -> Answer<Vec<ObjectKey>> {
         insist(self.end(), || self.list_once(after, age, keys_max)).await
+    }
+}
+
+fn creation() -> PutOptions {
+    PutOptions::from(PutMode::Create)
+}
+
+fn put_meaning(key: ObjectKey, error: &object_store::Error) -> Error {
+    match meaning(key, error) {
+        // The condition is all that a store may lack of a PUT.
+        Error::StoreRefused(StoreRefusal::Other(code)) if code == NOT_IMPLEMENTED => {
+            Error::StoreRefused(StoreRefusal::NoConditionalCreate)
+        }
+        meaning => meaning,
     }
 }
 

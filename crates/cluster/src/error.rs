@@ -82,6 +82,37 @@ pub enum Error {
         /// Prefix of the cluster.
         prefix: String,
     },
+    /// Operator: the objects of this prefix are those of another cluster.
+    #[error(
+        "bucket {bucket}, prefix \"{prefix}\" belongs to the cluster {owner}, and the database is \
+         that of the cluster {own}: give each cluster a prefix of its own, or name the database of \
+         the cluster {owner}; if that cluster is gone for good, delete its objects and the object \
+         moldau-cluster of the prefix"
+    )]
+    StoreOwned {
+        /// Bucket of the prefix.
+        bucket: String,
+        /// The prefix.
+        prefix: String,
+        /// Cluster that the prefix belongs to.
+        owner: uuid::Uuid,
+        /// Cluster of the database.
+        own: uuid::Uuid,
+    },
+    /// Operator: the prefix has objects that the database does not know.
+    #[error(
+        "bucket {bucket}, prefix \"{prefix}\" has objects of a cluster already, and the database \
+         of the cluster {own} knows none of them: give each cluster a prefix of its own, or name \
+         the database of that cluster; if that cluster is gone for good, delete its objects"
+    )]
+    StoreInUse {
+        /// Bucket of the prefix.
+        bucket: String,
+        /// The prefix.
+        prefix: String,
+        /// Cluster of the database.
+        own: uuid::Uuid,
+    },
     /// Operator: the store refuses what this broker asks.
     #[error("the object store refuses: {0}")]
     StoreRefused(StoreRefusal),

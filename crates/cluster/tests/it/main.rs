@@ -9,6 +9,7 @@ mod faults;
 mod frames;
 mod model;
 mod objects;
+mod owner;
 mod postgres_server;
 mod requests;
 mod rules;

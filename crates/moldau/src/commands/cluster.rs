@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use moldau_broker::ClusterSettings;
-use moldau_cluster::{Bucket, Postgres, Status, garbage};
+use moldau_cluster::{Answer, Bucket, Postgres, Status, garbage};
 use serde::Serialize;
 use tokio::runtime::Builder;
 
@@ -54,16 +54,21 @@ impl Services {
             connected => connected.context("PostgreSQL")?,
         };
         let bucket = open(&settings)?;
-        claim_store(&postgres, &settings).await?;
+        of_place(postgres.expect_store(&bucket).await, &settings)?;
         Ok(Self { settings, postgres, bucket })
     }
 
-    /// The same with a bucket that answers: what refuses or is not there is told at once.
+    /// The same with a bucket that answers and is that of the cluster: what refuses or is not there
+    /// is told at once.
     async fn reached(path: &Path) -> anyhow::Result<Self> {
         let services = Self::of(path).await?;
-        let reached = services.bucket.reach().await;
-        reached.with_context(|| bucket_name(&services.settings))?;
+        services.claim_store().await?;
         Ok(services)
+    }
+
+    async fn claim_store(&self) -> anyhow::Result<()> {
+        of_place(self.bucket.reach().await, &self.settings)?;
+        of_place(self.postgres.claim_store(&self.bucket).await, &self.settings)
     }
 }
 
@@ -75,13 +80,15 @@ fn open(settings: &ClusterSettings) -> anyhow::Result<Bucket> {
     Bucket::open(&settings.bucket).with_context(|| bucket_name(settings))
 }
 
-/// Makes sure that the bucket is that of the cluster.
-async fn claim_store(postgres: &Postgres, settings: &ClusterSettings) -> anyhow::Result<()> {
-    match postgres.claim_store(&settings.bucket).await {
-        Err(error @ moldau_cluster::Error::OtherStore { .. }) => {
-            Err(error).with_context(|| bucket_name(settings))
-        }
-        claimed => claimed.context("PostgreSQL"),
+/// An answer of either service, whose error names it.
+fn of_place<T>(answer: Answer<T>, settings: &ClusterSettings) -> anyhow::Result<T> {
+    match answer {
+        Err(
+            error @ (moldau_cluster::Error::SequencerAway(_)
+            | moldau_cluster::Error::DatabaseRefused(_)
+            | moldau_cluster::Error::Refused(_)),
+        ) => Err(error).context("PostgreSQL"),
+        answer => answer.with_context(|| bucket_name(settings)),
     }
 }
 
@@ -111,8 +118,10 @@ async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
     let bucket = open(&settings)?;
     let schema_steps = Postgres::migrate(&settings.postgres).await.context("PostgreSQL")?;
     let postgres = Postgres::connect(&settings.postgres).await.context("PostgreSQL")?;
+    let services = Services { settings, postgres, bucket };
+    services.claim_store().await?;
+    let Services { settings, postgres, bucket } = services;
     bucket.verify().await.with_context(|| bucket_name(&settings))?;
-    claim_store(&postgres, &settings).await?;
     let status = postgres.status().await.context("PostgreSQL")?;
     let (schema_version, cluster_id) = (status.schema_version, cluster_id(&status));
     let bucket = bucket_name(&settings);

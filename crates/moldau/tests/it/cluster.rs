@@ -35,7 +35,7 @@ use crate::world::{Process, moldau};
 
 /// The services of a cluster, and the files of its brokers.
 pub(crate) struct Services {
-    _database: Arc<Server>,
+    database: Arc<Server>,
     pub(crate) store: S3Server,
     connection: String,
     dir: PathBuf,
@@ -51,7 +51,7 @@ impl Services {
         );
         std::fs::write(dir.join("keys"), text).unwrap();
         let connection = format!("{} password={PASSWORD}", database.empty_database().connection);
-        Self { _database: database, store, connection, dir: dir.to_owned() }
+        Self { database, store, connection, dir: dir.to_owned() }
     }
 
     /// The file of a broker.
@@ -77,6 +77,11 @@ impl Services {
 
     pub(crate) fn connection(&self) -> &str {
         &self.connection
+    }
+
+    /// How to connect to one more database without the schema.
+    pub(crate) fn other_connection(&self) -> String {
+        self.database.empty_database().connection
     }
 
     pub(crate) async fn broker(&self, id: i32) -> Process {

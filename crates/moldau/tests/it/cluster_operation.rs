@@ -94,6 +94,40 @@ fn a_cluster_is_set_up_watched_checked_and_cleaned() {
     });
 }
 
+/// The objects of the live cluster were deleted as garbage.
+#[test]
+fn a_second_database_with_the_prefix_of_a_cluster_is_refused_and_deletes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        let file = services.file(1);
+        told("init", &file, &[], 0, "made in 7 steps").await;
+        let broker = services.broker(1).await;
+        let connected = connect(broker.address).await;
+        let mut numbered = Numbered::start(&connected, "numbers", ProducerOptions::default()).await;
+        for _ in 0..10 {
+            numbered.send_one().await;
+        }
+        let objects = services.store.keys();
+        assert!(!objects.is_empty());
+        let foreign = services.file_with(2, &services.other_connection(), s3_server::BUCKET);
+        let part = "prefix \"cluster/objects\" belongs to the cluster";
+        let soon = ["--uncommitted-for", "0.000001s"];
+        for (action, more) in [("init", &[][..]), ("gc", &soon), ("check", &[])] {
+            told(action, &foreign, more, 1, part).await;
+        }
+        let any = "127.0.0.1:0";
+        let mut arguments =
+            ["broker", "--listen", any, "--admin", any, "--cluster"].map(OsString::from).to_vec();
+        arguments.push(foreign.into_os_string());
+        let refused = tokio::task::spawn_blocking(move || run(arguments)).await.unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains(part), "{said}");
+        assert!(objects.iter().all(|key| services.store.keys().contains(key)));
+        told("init", &file, &[], 0, "nothing was changed").await;
+    });
+}
+
 #[test]
 fn a_second_broker_of_an_id_says_what_it_waits_for_and_why_it_gives_up() {
     let dir = tempfile::tempdir().unwrap();

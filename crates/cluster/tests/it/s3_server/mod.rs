@@ -140,7 +140,7 @@ impl S3Server {
     /// What the store holds of the cluster.
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
         let key = |name: &str| name.rsplit('/').next()?.parse().ok().map(ObjectKey);
-        self.shared.objects.names().iter().map(|name| key(name).unwrap()).collect()
+        self.shared.objects.names().iter().filter_map(|name| key(name)).collect()
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
