@@ -1,6 +1,7 @@
 //! The sequencer in PostgreSQL. Each request is one statement, so a lost connection leaves nothing
 //! half done.
 
+mod address;
 mod arrays;
 mod frames;
 mod keeper;
@@ -11,6 +12,7 @@ mod schema;
 mod session;
 mod status;
 mod telling;
+mod tls;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +30,7 @@ use crate::sequencer::{
 };
 use crate::wakes::Wakes;
 
+use self::address::Address;
 use self::arrays::{BatchArrays, ExtentArrays, LogArrays};
 use self::link::Pool;
 
@@ -38,12 +41,24 @@ pub use self::telling::Telling;
 /// Where the database is.
 #[derive(Clone)]
 pub struct Settings {
-    /// A connection string or address, as libpq takes it.
+    /// A connection string or URL with libpq's parameters, as far as they are supported.
     pub connection: String,
+    /// What the sessions are called in the database, if the connection string says nothing else.
+    pub application_name: String,
     /// Most connections at a time.
     pub connections_max: usize,
     /// A request without an answer for this long is in doubt.
     pub timeout: Duration,
+}
+
+impl Settings {
+    /// Whether the connection string can be used. Reads the files that it names.
+    ///
+    /// # Errors
+    /// [`Error::Settings`], without the text of a value.
+    pub fn check(&self) -> Answer<()> {
+        Address::parse(&self.connection, &self.application_name).map(drop)
+    }
 }
 
 /// A sequencer in PostgreSQL.

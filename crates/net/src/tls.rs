@@ -17,6 +17,6 @@ mod mapping;
 mod server;
 
 pub use client::{ClientTls, ClientTlsSettings};
-pub use identity::{CryptoProvider, Identity, TrustAnchors};
+pub use identity::{CryptoProvider, Identity, TrustAnchors, server_end_point};
 pub use mapping::PrincipalMapping;
 pub use server::{Accepted, ClientAuthentication, ClientHello, ServerTls, ServerTlsSettings};

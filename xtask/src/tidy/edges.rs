@@ -21,7 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("net", &["threads", "protocol"]),
     ("encryption", &["net", "records"]),
     ("client", &["net", "protocol", "records"]),
-    ("cluster", &["records"]),
+    ("cluster", &["net", "records"]),
     ("broker", &["threads", "cluster", "net", "protocol", "records", "storage", "coordinator"]),
     ("consumer", &["client", "encryption", "net", "records"]),
     ("proxy", &["threads", "net", "protocol", "records"]),

@@ -173,6 +173,7 @@ fn settings(broker_id: i32) -> ClusterSettings {
         // Services in memory take the place of both.
         postgres: moldau_cluster::Settings {
             connection: String::new(),
+            application_name: "moldau".to_owned(),
             connections_max: 1,
             timeout: second,
         },

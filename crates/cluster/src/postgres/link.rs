@@ -7,18 +7,18 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_postgres::error::DbError;
-use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Socket, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use crate::{Answer, Error, ObjectKey};
 
 use super::Settings;
+use super::address::{Address, Traffic};
 use super::keeper::Keeper;
 
 /// Connections that are kept between requests.
 pub(super) struct Pool {
-    config: Config,
+    address: Address,
     pub(super) keeper: Keeper,
     pub(super) timeout: Duration,
     /// One permit per connection.
@@ -26,9 +26,6 @@ pub(super) struct Pool {
     /// Guards the list of connections without a request.
     idle: Mutex<Vec<Connection>>,
 }
-
-/// What a client sends and gets.
-pub(super) type Traffic = tokio_postgres::Connection<Socket, NoTlsStream>;
 
 /// A connection with the statements that it has prepared.
 pub(super) struct Connection {
@@ -38,33 +35,38 @@ pub(super) struct Connection {
 
 impl Pool {
     pub(super) fn new(settings: &Settings) -> Answer<Self> {
-        // The text may hold a password, so it is not shown.
-        let malformed = |_| Error::Settings("the address of the database is malformed".into());
-        let config = settings.connection.parse().map_err(malformed)?;
+        let address = Address::parse(&settings.connection, &settings.application_name)?;
         let room = Semaphore::new(settings.connections_max.clamp(1, Semaphore::MAX_PERMITS));
         let keeper = Keeper::start()?;
-        Ok(Self { config, keeper, timeout: settings.timeout, room, idle: Mutex::default() })
+        Ok(Self { address, keeper, timeout: settings.timeout, room, idle: Mutex::default() })
     }
 
     /// A connection whose traffic the caller drives.
     pub(super) async fn open(&self) -> Answer<(Client, Traffic)> {
-        open(&self.config, self.timeout).await
+        open(&self.address, self.timeout).await
     }
 
     /// As [`Self::open`], on the thread of sessions; a network that is cut ends the connection
     /// within seconds.
     pub(super) async fn open_session(&self) -> Answer<(Client, Traffic)> {
-        let mut config = self.config.clone();
-        config
-            .keepalives(true)
-            .keepalives_idle(Duration::from_secs(1))
-            .keepalives_interval(Duration::from_secs(1))
-            .keepalives_retries(2)
-            .tcp_user_timeout(Duration::from_millis(1_500));
+        let second = Duration::from_secs(1);
+        let address = self.address.clone().with(|config| {
+            config
+                .keepalives(true)
+                .keepalives_idle(second)
+                .keepalives_interval(second)
+                .keepalives_retries(2)
+                .tcp_user_timeout(Duration::from_millis(1_500));
+        });
         let within = self.timeout;
-        let opened = self.keeper.spawn(async move { open(&config, within).await }).await;
+        let opened = self.keeper.spawn(async move { open(&address, within).await }).await;
         // The thread lasts as long as the pool.
-        opened.unwrap_or_else(|_lost| Err(late()))
+        opened.unwrap_or_else(|_lost| Err(self.at(late())))
+    }
+
+    /// An error with the hosts of the database.
+    pub(super) fn at(&self, error: Error) -> Error {
+        error.at(self.address.place())
     }
 
     /// A connection of the caller's own.
@@ -88,11 +90,11 @@ impl Pool {
             None => self.connect().await?,
         };
         let answer = timeout(self.timeout, connection.query(text, values)).await;
-        let answer = answer.map_err(|_| late())?;
+        let answer = answer.map_err(|_| self.at(late()))?;
         if !connection.client.is_closed() {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }
-        answer.map_err(|error| meaning(&error))
+        answer.map_err(|error| self.at(meaning(&error)))
     }
 
     fn kept(&self) -> Option<Connection> {
@@ -115,9 +117,10 @@ impl Connection {
     }
 }
 
-async fn open(config: &Config, within: Duration) -> Answer<(Client, Traffic)> {
-    let connected = timeout(within, config.connect(NoTls)).await.map_err(|_| late())?;
-    let (client, traffic) = connected.map_err(|error| meaning(&error))?;
+async fn open(address: &Address, within: Duration) -> Answer<(Client, Traffic)> {
+    let connected = timeout(within, address.connect()).await;
+    let connected = connected.map_err(|_| late()).and_then(|it| it.map_err(|it| meaning(&it)));
+    let (client, traffic) = connected.map_err(|error| error.at(address.place()))?;
     match traffic.parameter("server_version") {
         Some(version) if is_too_old(version) => Err(Error::DatabaseTooOld(version.to_owned())),
         _ => Ok((client, traffic)),
@@ -180,6 +183,15 @@ fn detail(told: &DbError) -> i64 {
 }
 
 impl Error {
+    /// With the hosts of the database, if it does not answer or lets nobody in.
+    fn at(self, place: &str) -> Self {
+        match self {
+            Self::SequencerAway(text) => Self::SequencerAway(format!("{text} (at {place})")),
+            Self::DatabaseRefused(text) => Self::DatabaseRefused(format!("{text} (at {place})")),
+            error => error,
+        }
+    }
+
     /// With the key that was asked for.
     pub(super) fn of_object(self, key: ObjectKey) -> Self {
         match self {

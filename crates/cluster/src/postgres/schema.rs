@@ -1,5 +1,7 @@
 //! Versions of the schema.
 
+use tokio_postgres::Client;
+
 use crate::{Answer, Error};
 
 use super::link::{self, Pool};
@@ -16,9 +18,20 @@ const MIGRATIONS: &[&str] = &[
 ];
 
 /// Applies what is missing, each step in a transaction, and counts the steps. Two programs do not
-/// migrate at a time.
+/// migrate at a time. A role that may only use a schema does so if nothing is missing.
 pub(super) async fn migrate(pool: &Pool) -> Answer<usize> {
     let mut client = pool.connect().await?.client;
+    let found = version(&client).await.map_err(|error| pool.at(error))?;
+    if found > needed() {
+        return Err(Error::SchemaVersion { found, needed: needed() });
+    }
+    if found == needed() {
+        return Ok(0);
+    }
+    apply(&mut client).await.map_err(|error| pool.at(grants_to_migrate(error, found)))
+}
+
+async fn apply(client: &mut Client) -> Answer<usize> {
     let told = |error: tokio_postgres::Error| link::meaning(&error);
     for steps in 0.. {
         let transaction = client.transaction().await.map_err(told)?;
@@ -43,17 +56,45 @@ pub(super) async fn migrate(pool: &Pool) -> Answer<usize> {
 /// version before uses.
 pub(super) async fn check(pool: &Pool) -> Answer<()> {
     let client = pool.connect().await?.client;
-    let row = client.query_one("select to_regclass('moldau.schema_versions') is null", &[]);
-    let is_absent: bool = row.await.map_err(|error| link::meaning(&error))?.get(0);
-    let found = if is_absent {
-        0
-    } else {
-        client.query_one(VERSION, &[]).await.map_err(|error| link::meaning(&error))?.get(0)
-    };
+    let found = version(&client).await.map_err(|error| pool.at(error))?;
     if found < needed() {
         return Err(Error::SchemaVersion { found, needed: needed() });
     }
     Ok(())
+}
+
+/// The version of the schema, 0 for none.
+async fn version(client: &Client) -> Answer<i32> {
+    let told = |error: tokio_postgres::Error| grants_to_use(link::meaning(&error));
+    let row = client.query_one("select to_regclass('moldau.schema_versions') is null", &[]).await;
+    let is_absent: bool = row.map_err(told)?.get(0);
+    if is_absent {
+        return Ok(0);
+    }
+    Ok(client.query_one(VERSION, &[]).await.map_err(told)?.get(0))
+}
+
+fn grants_to_use(error: Error) -> Error {
+    match error {
+        Error::DatabaseRefused(text) => Error::DatabaseRefused(format!(
+            "{text}; a broker needs: grant usage on schema moldau, grant select, insert, update, \
+             delete on all tables in schema moldau"
+        )),
+        error => error,
+    }
+}
+
+fn grants_to_migrate(error: Error, found: i32) -> Error {
+    let Error::DatabaseRefused(text) = error else { return error };
+    let grant = match found {
+        0 => "to create the schema moldau, this role needs: grant create on database".to_owned(),
+        _ => format!(
+            "to bring the schema from version {found} to {}, this role must own the schema moldau",
+            needed()
+        ),
+    };
+    let other = "or another role runs `moldau cluster init`";
+    Error::DatabaseRefused(format!("{text}; {grant}; {other}"))
 }
 
 fn needed() -> i32 {

@@ -16,7 +16,8 @@ use tokio_postgres::{Client, Row};
 use crate::Answer;
 use crate::frames::Session;
 
-use super::link::{Pool, Traffic, late, meaning};
+use super::address::Traffic;
+use super::link::{Pool, late, meaning};
 
 /// A session that runs one statement, and holds then what that locked.
 pub(super) struct Opening {

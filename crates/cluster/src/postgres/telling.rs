@@ -18,7 +18,8 @@ use crate::Answer;
 use crate::sequencer::LogId;
 use crate::wakes::{Untold, Wake, Wakes};
 
-use super::link::{Pool, Traffic, meaning};
+use super::address::Traffic;
+use super::link::{Pool, meaning};
 
 /// Tells and hears wakes until it is dropped.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ mod requests;
 mod rules;
 mod s3_server;
 mod same_answers;
+mod securing;
 mod simulation;
 mod sorting;
 mod transactions;

@@ -17,8 +17,10 @@ pub(crate) struct Server {
     directory: TempDir,
     process: Mutex<Child>,
     databases: AtomicU32,
-    /// Whether commits are flushed: `fsync=on` or `fsync=off`.
-    fsync: &'static str,
+    /// Of the socket in the directory as well.
+    port: u16,
+    /// Settings of the server, `name=value`.
+    options: Vec<String>,
 }
 
 /// The server of all tests that run at a time.
@@ -39,7 +41,14 @@ impl Server {
         Self::start_with("fsync=off")
     }
 
-    pub(crate) fn start_with(fsync: &'static str) -> Self {
+    /// One that flushes commits, or not: `fsync=on` or `fsync=off`. It listens only on a socket in
+    /// its directory.
+    pub(crate) fn start_with(fsync: &str) -> Self {
+        Self::start_of(PORT, &[], &[fsync, "listen_addresses="])
+    }
+
+    /// One with files of its own in its directory, which only its user may read.
+    pub(crate) fn start_of(port: u16, files: &[(&str, &str)], options: &[&str]) -> Self {
         let directory = tempfile::Builder::new().prefix("moldau-postgres").tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let data = directory.path().join("data");
@@ -53,8 +62,17 @@ impl Server {
             .output()
             .expect("PostgreSQL is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let process = Mutex::new(Self::run(&data, fsync));
-        let server = Self { directory, process, databases: 0.into(), fsync };
+        for (name, text) in files {
+            let file = data.join(name);
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+            if geteuid().is_root() {
+                chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        let process = Mutex::new(Self::run(&data, port, &options));
+        let server = Self { directory, process, databases: 0.into(), port, options };
         server.await_ready();
         server
     }
@@ -63,7 +81,7 @@ impl Server {
     pub(crate) fn crash(&self) {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         stop(&mut process);
-        *process = Self::run(&self.data(), self.fsync);
+        *process = Self::run(&self.data(), self.port, &self.options);
         drop(process);
         self.await_ready();
     }
@@ -81,10 +99,16 @@ impl Server {
         let made = self.psql(&format!("create database {name}"));
         assert!(made, "a database cannot be made");
         Settings {
-            connection: format!("host={} user=moldau dbname={name}", self.data().display()),
+            connection: self.connection_of(&name),
+            application_name: "moldau".to_owned(),
             connections_max: 8,
             timeout: Duration::from_secs(20),
         }
+    }
+
+    fn connection_of(&self, name: &str) -> String {
+        let (data, port) = (self.data(), self.port);
+        format!("host={} port={port} user=moldau dbname={name}", data.display())
     }
 
     fn data(&self) -> PathBuf {
@@ -100,18 +124,21 @@ impl Server {
     }
 
     fn psql(&self, statement: &str) -> bool {
-        let connection = format!("host={} user=moldau dbname=postgres", self.data().display());
+        let connection = self.connection_of("postgres");
         let (connections_max, timeout) = (1, Duration::ZERO);
-        self.run_statement(&Settings { connection, connections_max, timeout }, statement)
+        let application_name = String::new();
+        let settings = Settings { connection, application_name, connections_max, timeout };
+        self.run_statement(&settings, statement)
     }
 
-    fn run(data: &Path, fsync: &str) -> Child {
+    fn run(data: &Path, port: u16, options: &[String]) -> Child {
         as_user("postgres")
             .arg("-D")
             .arg(data)
-            // Only a socket in the directory.
-            .args(["-c", "listen_addresses=", "-c", fsync, "-k"])
+            .arg("-k")
             .arg(data)
+            .args(["-p", &port.to_string()])
+            .args(options.iter().flat_map(|option| ["-c", option]))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -162,3 +189,4 @@ fn program(name: &str) -> PathBuf {
 }
 
 const NOBODY: u32 = 65_534;
+const PORT: u16 = 5_432;

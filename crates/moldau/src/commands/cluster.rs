@@ -43,8 +43,8 @@ struct Services {
 
 impl Services {
     /// Connects to a cluster that has been set up.
-    async fn of(path: &Path) -> anyhow::Result<Self> {
-        let settings = load(path)?;
+    async fn of(path: &Path, command: &str) -> anyhow::Result<Self> {
+        let settings = load(path, command)?;
         let postgres = match Postgres::connect(&settings.postgres).await {
             Err(error @ moldau_cluster::Error::SchemaVersion { .. }) => {
                 let file = path.display();
@@ -60,8 +60,8 @@ impl Services {
 
     /// The same with a bucket that answers and is that of the cluster: what refuses or is not there
     /// is told at once.
-    async fn reached(path: &Path) -> anyhow::Result<Self> {
-        let services = Self::of(path).await?;
+    async fn reached(path: &Path, command: &str) -> anyhow::Result<Self> {
+        let services = Self::of(path, command).await?;
         services.claim_store().await?;
         Ok(services)
     }
@@ -72,8 +72,8 @@ impl Services {
     }
 }
 
-fn load(path: &Path) -> anyhow::Result<ClusterSettings> {
-    config::cluster::load_shared(path, &mut Sources::default())
+fn load(path: &Path, command: &str) -> anyhow::Result<ClusterSettings> {
+    config::cluster::load_shared(path, command, &mut Sources::default())
 }
 
 fn open(settings: &ClusterSettings) -> anyhow::Result<Bucket> {
@@ -114,7 +114,7 @@ struct Init {
 }
 
 async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
-    let settings = load(&file.path)?;
+    let settings = load(&file.path, "moldau cluster init")?;
     let bucket = open(&settings)?;
     let schema_steps = Postgres::migrate(&settings.postgres).await.context("PostgreSQL")?;
     let postgres = Postgres::connect(&settings.postgres).await.context("PostgreSQL")?;
@@ -144,7 +144,8 @@ struct Collected {
 }
 
 async fn collect(options: &GcOptions) -> anyhow::Result<ExitCode> {
-    let Services { postgres, bucket, .. } = Services::reached(&options.file.path).await?;
+    let Services { postgres, bucket, .. } =
+        Services::reached(&options.file.path, "moldau cluster gc").await?;
     let dead = garbage::collect(&postgres, &bucket).await?;
     let mut collected = Collected { dead, uncommitted: 0 };
     let mut last = None;

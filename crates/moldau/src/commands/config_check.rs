@@ -19,7 +19,7 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
         config::load(path, &mut sources, worker::settings)?;
         "worker"
     } else if cluster::is_likely(&text) {
-        cluster::load_shared(path, &mut sources)?;
+        cluster::load_shared(path, "moldau", &mut sources)?;
         if !cluster::names_broker(path)? {
             note = "; it has no broker.id, so each broker needs --broker-id";
         }

@@ -37,7 +37,7 @@ pub(crate) struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PostgresKeys {
-    /// A connection string, as libpq takes it.
+    /// A URL or connection string with libpq's parameters, as far as they are supported.
     url: Option<At<String>>,
     /// A file with the connection string in its one line.
     url_file: Option<At<PathBuf>>,
@@ -94,8 +94,17 @@ pub(crate) fn load(
 }
 
 /// The same for a command that is for the whole cluster, so that no broker's id matters.
-pub(crate) fn load_shared(path: &Path, sources: &mut Sources) -> anyhow::Result<ClusterSettings> {
-    load(path, Some(0), sources)
+///
+/// # Errors
+/// What is wrong and where.
+pub(crate) fn load_shared(
+    path: &Path,
+    command: &str,
+    sources: &mut Sources,
+) -> anyhow::Result<ClusterSettings> {
+    let mut settings = load(path, Some(0), sources)?;
+    command.clone_into(&mut settings.postgres.application_name);
+    Ok(settings)
 }
 
 /// Whether the file names its broker.
@@ -136,10 +145,11 @@ fn settings(
     let (writer, reader) = (WriterOptions::default(), ReaderOptions::default());
     let mib =
         |at: &Option<At<usize>>, or| at.as_ref().map_or(or, |at| at.value.saturating_mul(1 << 20));
+    let broker_id = broker_id.ok_or_else(|| Problem::in_line(1, NO_ID))?;
     Ok(ClusterSettings {
-        broker_id: broker_id.ok_or_else(|| Problem::in_line(1, NO_ID))?,
+        broker_id,
         rack: file.broker_rack.map(|rack| rack.value),
-        postgres: postgres(&file.postgres, sources)?,
+        postgres: postgres(&file.postgres, format!("moldau broker {broker_id}"), sources)?,
         bucket: bucket(&file.bucket, sources, variable)?,
         writer: WriterOptions {
             collect: Duration::from_millis(linger),
@@ -155,9 +165,15 @@ fn settings(
 
 fn postgres(
     keys: &At<PostgresKeys>,
+    application_name: String,
     sources: &mut Sources,
 ) -> Result<moldau_cluster::Settings, Problem> {
     let PostgresKeys { url, url_file, connections_max, timeout_ms } = &keys.value;
+    let wrong = |error| match (url, url_file) {
+        (Some(url), _) => Problem::at(url, format_args!("url: {error}")),
+        (None, Some(file)) => Problem::at(file, format_args!("url_file: {error}")),
+        (None, None) => Problem::at(keys, error),
+    };
     let connection = match (url, url_file) {
         (Some(url), None) => url.value.clone(),
         (None, Some(file)) => sources.secret(file)?.to_string(),
@@ -167,11 +183,14 @@ fn postgres(
         (None, None) => return Err(Problem::at(keys, "postgres: needs url or url_file")),
     };
     connections_max.as_ref().map_or(Ok(()), |at| at_least_one(at, "connections_max"))?;
-    Ok(moldau_cluster::Settings {
+    let settings = moldau_cluster::Settings {
         connection,
+        application_name,
         connections_max: connections_max.as_ref().map_or(CONNECTIONS_MAX, |at| at.value),
         timeout: timeout(timeout_ms.as_ref())?,
-    })
+    };
+    settings.check().map_err(wrong)?;
+    Ok(settings)
 }
 
 fn bucket(

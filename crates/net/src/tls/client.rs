@@ -13,6 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, TlsStream};
 
@@ -48,6 +49,21 @@ impl ClientTls {
         Ok(Self { current: RwLock::new(Arc::new(config(settings)?)) })
     }
 
+    /// Settings that encrypt, and believe any certificate: whoever is between us and the server
+    /// can read and change everything (PostgreSQL's `sslmode=require`).
+    ///
+    /// # Errors
+    /// [`TlsError::Material`] or [`TlsError::Settings`].
+    pub fn unverified(
+        identity: Option<Identity>,
+        provider: CryptoProvider,
+    ) -> Result<Self, TlsError> {
+        let provider = provider.get();
+        let verifier = Arc::new(AnyCertificate(Arc::clone(&provider)));
+        let config = config_with(verifier, identity, provider)?;
+        Ok(Self { current: RwLock::new(Arc::new(config)) })
+    }
+
     /// Goes by `settings` from the next handshake on; connections that stand are not touched.
     ///
     /// # Errors
@@ -64,11 +80,22 @@ impl ClientTls {
     /// The server or its certificate is not as it should be, or it refused us. A server that
     /// speaks TLS 1.3 refuses a client's certificate only after this, with the first read.
     pub async fn connect(&self, stream: TcpStream, host: &str) -> Result<Stream, TlsError> {
+        Ok(TlsStream::from(self.secure(stream, host).await?).into())
+    }
+
+    /// Secures any connection, as [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+        host: &str,
+    ) -> Result<tokio_rustls::client::TlsStream<S>, TlsError> {
         let name = ServerName::try_from(host.trim_end_matches('.').to_owned())
             .map_err(|_| TlsError::Settings(format!("{host:?} is not a host name")))?;
         let config = Arc::clone(&self.current.read());
-        let stream = TlsConnector::from(config).connect(name, stream).await?;
-        Ok(TlsStream::from(stream).into())
+        Ok(TlsConnector::from(config).connect(name, stream).await?)
     }
 }
 
@@ -81,7 +108,6 @@ impl fmt::Debug for ClientTls {
 fn config(settings: ClientTlsSettings) -> Result<ClientConfig, TlsError> {
     let unusable = |error: &dyn fmt::Display| TlsError::Settings(error.to_string());
     let provider = settings.provider.get();
-    let key = settings.identity.map(|identity| identity.certified_key(&provider)).transpose()?;
     let roots = settings.trust.roots;
     let verifier: Arc<dyn ServerCertVerifier> = if settings.verify_host_name {
         WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
@@ -90,9 +116,18 @@ fn config(settings: ClientTlsSettings) -> Result<ClientConfig, TlsError> {
     } else {
         Arc::new(AnyHost { roots, provider: Arc::clone(&provider) })
     };
+    config_with(verifier, settings.identity, provider)
+}
+
+fn config_with(
+    verifier: Arc<dyn ServerCertVerifier>,
+    identity: Option<Identity>,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+) -> Result<ClientConfig, TlsError> {
+    let key = identity.map(|identity| identity.certified_key(&provider)).transpose()?;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(&error))?
+        .map_err(|error| TlsError::Settings(error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     Ok(match key {
@@ -165,5 +200,44 @@ impl ServerCertVerifier for AnyHost {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Accepts every certificate, also those that cannot be read: nothing is known of the server.
+#[derive(Debug)]
+struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _own: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

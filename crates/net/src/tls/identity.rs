@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use aws_lc_rs::digest::{SHA256, SHA384, SHA512, digest};
 use p12_keystore::Pkcs12Archive;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -173,6 +174,22 @@ impl TrustAnchors {
     }
 }
 
+/// What binds an authentication to the server's certificate: `tls-server-end-point` of RFC 5929,
+/// its hash by the function of its signature, and SHA-256 in place of MD5 and SHA-1. None for
+/// signatures without one such function.
+#[must_use]
+pub fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let algorithm = parsed.signature_algorithm.algorithm.to_id_string();
+    let function = match algorithm.as_str() {
+        MD5_RSA | SHA1_RSA | SHA1_ECDSA | SHA256_RSA | SHA256_ECDSA => &SHA256,
+        SHA384_RSA | SHA384_ECDSA => &SHA384,
+        SHA512_RSA | SHA512_ECDSA => &SHA512,
+        _ => return None,
+    };
+    Some(digest(function, certificate).as_ref().to_vec())
+}
+
 fn certificates_from_pem(
     what: &'static str,
     text: &[u8],
@@ -189,6 +206,15 @@ fn material(what: &'static str, reason: impl fmt::Display) -> TlsError {
     TlsError::Material { what, reason: reason.to_string() }
 }
 
+const MD5_RSA: &str = "1.2.840.113549.1.1.4";
+const SHA1_RSA: &str = "1.2.840.113549.1.1.5";
+const SHA256_RSA: &str = "1.2.840.113549.1.1.11";
+const SHA384_RSA: &str = "1.2.840.113549.1.1.12";
+const SHA512_RSA: &str = "1.2.840.113549.1.1.13";
+const SHA1_ECDSA: &str = "1.2.840.10045.4.1";
+const SHA256_ECDSA: &str = "1.2.840.10045.4.3.2";
+const SHA384_ECDSA: &str = "1.2.840.10045.4.3.3";
+const SHA512_ECDSA: &str = "1.2.840.10045.4.3.4";
 const CERTIFICATE: &str = "certificate";
 const PRIVATE_KEY: &str = "private key";
 const KEY_STORE: &str = "key store";

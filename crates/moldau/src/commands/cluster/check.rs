@@ -12,7 +12,8 @@ use crate::arguments::ClusterFile;
 use crate::commands::session::print_json;
 
 pub(super) async fn run(file: &ClusterFile) -> anyhow::Result<ExitCode> {
-    let Services { postgres, bucket, .. } = Services::reached(&file.path).await?;
+    let Services { postgres, bucket, .. } =
+        Services::reached(&file.path, "moldau cluster check").await?;
     let mut found = Found::default();
     let checked = check(&postgres, &bucket, |finding| found.add(&bucket, &finding)).await?;
     if file.json {

@@ -12,7 +12,8 @@ use crate::commands::session::print_json;
 use crate::commands::table::print_table;
 
 pub(super) async fn run(file: &ClusterFile) -> anyhow::Result<ExitCode> {
-    let Services { settings, postgres, bucket } = Services::of(&file.path).await?;
+    let Services { settings, postgres, bucket } =
+        Services::of(&file.path, "moldau cluster status").await?;
     let status = postgres.status().await.context("PostgreSQL")?;
     let name = bucket_name(&settings);
     let mut problems = problems(&status);

@@ -49,6 +49,7 @@ impl Database {
             .context(MISSING)?;
         let settings = Settings {
             connection: format!("host={socket} user=moldau dbname=postgres"),
+            application_name: "moldau".to_owned(),
             connections_max: 2,
             timeout: PATIENCE,
         };
