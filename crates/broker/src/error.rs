@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use moldau_cluster::BucketSettings;
 use moldau_protocol::ErrorCode;
 use moldau_storage::AppendError;
 
@@ -33,6 +34,14 @@ pub enum Error {
     /// The operator, the database or the object store: the cluster cannot be joined.
     #[error("failed to join the cluster: {0}")]
     Cluster(#[from] moldau_cluster::Error),
+    /// The operator or the object store: it does not answer, or refuses.
+    #[error("failed to join the cluster: {place}: {error}")]
+    Store {
+        /// Bucket and address.
+        place: String,
+        /// What the store says.
+        error: moldau_cluster::Error,
+    },
     /// The operator: the name that a recovered topic is to get.
     #[error("topic {id} cannot be named {name:?}: {problem}")]
     TopicName {
@@ -46,6 +55,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// An error while a broker joins, with the place of the store if that is to blame.
+    pub(crate) fn of_joining(error: moldau_cluster::Error, bucket: &BucketSettings) -> Self {
+        match error {
+            moldau_cluster::Error::StoreAway(_) | moldau_cluster::Error::StoreRefused(_) => {
+                Self::Store { place: bucket.place(), error }
+            }
+            error => Self::Cluster(error),
+        }
+    }
+
     /// Whether the data directory is damaged, so that a repair may help.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Storage(moldau_storage::Error::Corrupt { .. }))

@@ -70,8 +70,9 @@ impl Services<Postgres, Bucket> {
         Postgres::migrate(&settings.postgres).await?;
         let postgres = Arc::new(Postgres::connect(&settings.postgres).await?);
         let bucket = Bucket::open(&settings.bucket)?;
-        postgres.claim_store(&bucket).await?;
-        bucket.verify().await?;
+        let told = |error| Error::of_joining(error, &settings.bucket);
+        postgres.claim_store(&bucket).await.map_err(told)?;
+        bucket.verify().await.map_err(told)?;
         let wakes = Arc::new(Wakes::default());
         let telling = Some(postgres.tell(Arc::clone(&wakes)));
         let frames = Arc::clone(&postgres) as Arc<dyn Frames>;

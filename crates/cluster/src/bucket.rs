@@ -17,7 +17,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::{
-    ClientOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
+    Certificate, ClientConfigKey, ClientOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    PutPayload, RetryConfig,
 };
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -29,7 +30,7 @@ use crate::{Error, StoreRefusal};
 
 pub use self::credentials::Credentials;
 
-use self::meaning::{is_behind_end, meaning};
+use self::meaning::{DELETE, GET, LIST, PUT, is_behind_end, meaning};
 
 /// How requests name the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct BucketSettings {
     pub addressing: Addressing,
     /// Folder in the bucket, for the objects of this cluster alone; may be empty.
     pub prefix: String,
+    /// Authorities of the store's certificate, in PEM; none for those of the system.
+    pub trust: Option<Vec<u8>>,
     /// Who asks.
     pub credentials: Credentials,
     /// A request without an answer for this long is in doubt.
@@ -100,6 +103,15 @@ impl BucketSettings {
     pub fn check(&self) -> Answer<()> {
         check(self)
     }
+
+    /// Bucket and address, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.endpoint {
+            Some(endpoint) => format!("bucket {} at {endpoint}", self.bucket),
+            None => format!("bucket {} in {}", self.bucket, self.region),
+        }
+    }
 }
 
 impl Bucket {
@@ -110,10 +122,16 @@ impl Bucket {
     pub fn open(settings: &BucketSettings) -> Answer<Self> {
         check(settings)?;
         let is_plain = settings.endpoint.as_ref().is_some_and(|at| at.starts_with(PLAIN));
-        let client = ClientOptions::new()
+        let mut client = ClientOptions::new()
             .with_timeout(settings.timeout)
             .with_connect_timeout(settings.timeout.min(CONNECT_TIMEOUT_MAX))
             .with_allow_http(is_plain);
+        if let Some(trust) = &settings.trust {
+            client = client.with_config(ClientConfigKey::NoSystemCertificates, "true");
+            for certificate in certificates(trust)? {
+                client = client.with_root_certificate(certificate);
+            }
+        }
         // `insist` asks again, which knows the deadline of whoever waits.
         let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
@@ -187,7 +205,7 @@ impl Bucket {
                 modified: SystemTime::from(object.last_modified),
             });
             let page: Result<Vec<Listed>, _> = objects.take(PAGE).try_collect().await;
-            page.map_err(|error| meaning(ObjectKey(Uuid::nil()), &error))
+            page.map_err(|error| meaning(LIST, ObjectKey(Uuid::nil()), &error))
         })
         .await
     }
@@ -218,7 +236,7 @@ impl Bucket {
     async fn get_once(&self, key: ObjectKey, range: Range<u64>) -> Answer<Bytes> {
         match self.store.get_range(&self.path(key), range).await {
             Err(error) if is_behind_end(&error) => Ok(Bytes::new()),
-            got => got.map_err(|error| meaning(key, &error)),
+            got => got.map_err(|error| meaning(GET, key, &error)),
         }
     }
 
@@ -226,7 +244,7 @@ impl Bucket {
         let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(*key))).collect();
         let mut deletions = self.store.delete_stream(futures_util::stream::iter(paths).boxed());
         while let Some(deleted) = deletions.next().await {
-            match deleted.map_err(|error| meaning(ObjectKey(Uuid::nil()), &error)) {
+            match deleted.map_err(|error| meaning(DELETE, ObjectKey(Uuid::nil()), &error)) {
                 Ok(_) | Err(Error::ObjectMissing(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -250,7 +268,7 @@ impl Bucket {
             Ok(Self::key(&object.location).filter(|_| is_old))
         });
         let keys: Result<Vec<ObjectKey>, _> = keys.take(keys_max).try_collect().await;
-        keys.map_err(|error| meaning(ObjectKey(Uuid::nil()), &error))
+        keys.map_err(|error| meaning(LIST, ObjectKey(Uuid::nil()), &error))
     }
 }
 
@@ -284,7 +302,7 @@ fn creation() -> PutOptions {
 }
 
 fn put_meaning(key: ObjectKey, error: &object_store::Error) -> Error {
-    match meaning(key, error) {
+    match meaning(PUT, key, error) {
         // The condition is all that a store may lack of a PUT.
         Error::StoreRefused(StoreRefusal::Other(code)) if code == NOT_IMPLEMENTED => {
             Error::StoreRefused(StoreRefusal::NoConditionalCreate)
@@ -312,10 +330,17 @@ fn check(settings: &BucketSettings) -> Answer<()> {
     if settings.region.is_empty() || !settings.region.chars().all(is_name) {
         return wrong("the store needs a region, or us-east-1 if it has none");
     }
+    settings.trust.as_deref().map_or(Ok(Vec::new()), certificates)?;
     if settings.timeout.is_zero() || settings.deadline < settings.timeout {
         return wrong("the deadline of the store is at least its timeout");
     }
     Ok(())
+}
+
+fn certificates(pem: &[u8]) -> Answer<Vec<Certificate>> {
+    let wrong = || Error::Settings("trust_file holds no certificates in PEM".into());
+    let certificates = Certificate::from_pem_bundle(pem).map_err(|_| wrong())?;
+    if certificates.is_empty() { Err(wrong()) } else { Ok(certificates) }
 }
 
 /// The host names the bucket only if it is asked to, and AWS derives its own address.
@@ -351,6 +376,7 @@ mod tests {
             bucket: "records".into(),
             addressing: Addressing::Path,
             prefix: String::new(),
+            trust: None,
             credentials: Credentials::keys("KEY-OF-TEST", "SECRET-OF-TEST", Some("TOKEN-OF-TEST")),
             timeout: Duration::from_secs(5),
             deadline: Duration::from_secs(30),

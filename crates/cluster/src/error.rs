@@ -154,8 +154,8 @@ pub enum StoreRefusal {
     #[error("the session token of the keys has expired or is invalid")]
     InvalidToken,
     /// A policy forbids the request.
-    #[error("these keys may not read, write, list and delete in the bucket")]
-    AccessDenied,
+    #[error("these keys may not {0} in the bucket")]
+    AccessDenied(&'static str),
     /// Requests are only valid for some minutes.
     #[error("the clocks of the store and of this machine differ by minutes")]
     ClockSkew,

@@ -80,7 +80,10 @@ struct Levels {
 impl Levels {
     fn filter(&self) -> Targets {
         let own = self.own.iter().map(|(logger, level)| (*logger, filter_of(*level)));
-        Targets::new().with_default(filter_of(self.root)).with_targets(own)
+        let root = filter_of(self.root);
+        // Notices of the database say at this level that something is there already.
+        let notices = if root == LevelFilter::INFO { LevelFilter::WARN } else { root };
+        Targets::new().with_default(root).with_target(DATABASE, notices).with_targets(own)
     }
 }
 
@@ -114,6 +117,8 @@ fn filter_of(level: Level) -> LevelFilter {
     }
 }
 
+/// The logger of the client of PostgreSQL.
+const DATABASE: &str = "tokio_postgres";
 /// Longest value in a line: enough for errors with their causes.
 const VALUE_CHARS_MAX: usize = 4096;
 
@@ -123,6 +128,18 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn notices_of_the_database_are_for_those_who_debug() {
+        let shows = |root, target| {
+            Levels { root, own: BTreeMap::new() }
+                .filter()
+                .would_enable(target, &tracing::Level::INFO)
+        };
+        let notices = "tokio_postgres::connection";
+        assert!(!shows(Level::Info, notices) && shows(Level::Debug, notices));
+        assert!(shows(Level::Info, "moldau_broker") && !shows(Level::Error, notices));
+    }
 
     /// The error of a handler, which quotes a record, could forge lines of the log.
     #[test]

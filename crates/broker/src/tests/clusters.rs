@@ -183,6 +183,7 @@ fn settings(broker_id: i32) -> ClusterSettings {
             bucket: "none".to_owned(),
             addressing: Addressing::Path,
             prefix: String::new(),
+            trust: None,
             credentials: Credentials::keys("", "", None),
             timeout: second,
             deadline: second,

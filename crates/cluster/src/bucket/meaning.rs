@@ -6,14 +6,24 @@
 use crate::sequencer::ObjectKey;
 use crate::{Error, StoreRefusal};
 
-pub(super) fn meaning(key: ObjectKey, error: &object_store::Error) -> Error {
+/// What a request does, and the action that a policy of S3 must allow.
+pub(super) const PUT: &str = "create objects (s3:PutObject)";
+pub(super) const GET: &str = "read objects (s3:GetObject)";
+pub(super) const LIST: &str = "list objects (s3:ListBucket)";
+pub(super) const DELETE: &str = "delete objects (s3:DeleteObject)";
+
+/// What an error means for a request, and for the object that it was for.
+pub(super) fn meaning(request: &'static str, key: ObjectKey, error: &object_store::Error) -> Error {
     let text = error.to_string();
+    if text.contains(ROLE) {
+        return Error::StoreAway(format!("{NO_KEYS} ({})", cause(error)));
+    }
     if text.contains(BARE_REDIRECT) {
         return Error::StoreRefused(StoreRefusal::OtherRegion);
     }
     let (status, code) = (status(&text), code(&text));
     if let Some(code) = code
-        && let Some(refusal) = refusal(code)
+        && let Some(refusal) = refusal(request, code)
     {
         return Error::StoreRefused(refusal);
     }
@@ -31,7 +41,7 @@ pub(super) fn meaning(key: ObjectKey, error: &object_store::Error) -> Error {
         // A conflict is no proof that either of two PUTs has taken effect.
         (Some(408 | 409 | 429 | 500 | 502..=599) | None, _) => Error::StoreAway(told()),
         (Some(300..=399), _) => Error::StoreRefused(StoreRefusal::OtherRegion),
-        (Some(401 | 403), _) => Error::StoreRefused(StoreRefusal::AccessDenied),
+        (Some(401 | 403), _) => Error::StoreRefused(StoreRefusal::AccessDenied(request)),
         (Some(_), Some(code)) => Error::StoreRefused(StoreRefusal::Other(code.to_owned())),
         (Some(_), None) => Error::StoreRefused(StoreRefusal::Other(told())),
     }
@@ -43,7 +53,7 @@ pub(super) fn is_behind_end(error: &object_store::Error) -> bool {
     status(&text) == Some(416) || code(&text) == Some("InvalidRange")
 }
 
-fn refusal(code: &str) -> Option<StoreRefusal> {
+fn refusal(request: &'static str, code: &str) -> Option<StoreRefusal> {
     Some(match code {
         "NoSuchBucket" | "InvalidBucketName" => StoreRefusal::NoBucket,
         "PermanentRedirect" | "AuthorizationHeaderMalformed" | "IncorrectEndpoint" => {
@@ -52,7 +62,9 @@ fn refusal(code: &str) -> Option<StoreRefusal> {
         "InvalidAccessKeyId" | "NotSignedUp" => StoreRefusal::UnknownAccessKey,
         "SignatureDoesNotMatch" => StoreRefusal::WrongSecretKey,
         "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => StoreRefusal::InvalidToken,
-        "AccessDenied" | "AllAccessDisabled" | "AccountProblem" => StoreRefusal::AccessDenied,
+        "AccessDenied" | "AllAccessDisabled" | "AccountProblem" => {
+            StoreRefusal::AccessDenied(request)
+        }
         "RequestTimeTooSkewed" | "RequestExpired" => StoreRefusal::ClockSkew,
         _ => return None,
     })
@@ -79,9 +91,20 @@ fn cause(error: &object_store::Error) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    cause.to_string()
+    let text = cause.to_string();
+    if text.contains("InvalidContentType") {
+        return "the store does not speak TLS at this endpoint, which https:// asks for".into();
+    }
+    if text.contains("UnknownIssuer") {
+        return format!("{text}: trust_file of the bucket can name the authority of the store");
+    }
+    text
 }
 
+/// Addresses that give the keys of the role of a machine or of a container, and none elsewhere.
+const ROLE: &str = "http://169.254.";
+const NO_KEYS: &str = "no keys were found: the bucket has no credentials_file, the environment no \
+    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and the machine gives no keys of a role";
 /// As `object_store` tells of a redirect without an address.
 const BARE_REDIRECT: &str = "redirect without LOCATION";
 /// Codes of S3 have up to 40 letters.
@@ -93,7 +116,11 @@ mod tests {
 
     fn of(text: &str) -> Error {
         let source = text.to_owned().into();
-        meaning(ObjectKey(uuid::Uuid::nil()), &object_store::Error::Generic { store: "S3", source })
+        meaning(
+            GET,
+            ObjectKey(uuid::Uuid::nil()),
+            &object_store::Error::Generic { store: "S3", source },
+        )
     }
 
     #[test]
@@ -106,7 +133,7 @@ mod tests {
                 "status code: 404 Not Found: <Code>NoSuchBucket</Code>",
                 refused(StoreRefusal::NoBucket),
             ),
-            ("status code: 403 Forbidden: ", refused(StoreRefusal::AccessDenied)),
+            ("status code: 403 Forbidden: ", refused(StoreRefusal::AccessDenied(GET))),
             (
                 "status code: 403 Forbidden: <Code>RequestTimeTooSkewed</Code>",
                 refused(StoreRefusal::ClockSkew),
@@ -122,13 +149,26 @@ mod tests {
             ),
             (
                 "DeleteObjects request failed for key a: no (code: AccessDenied)",
-                refused(StoreRefusal::AccessDenied),
+                refused(StoreRefusal::AccessDenied(GET)),
             ),
             ("Received redirect without LOCATION, this", refused(StoreRefusal::OtherRegion)),
             // A page of something that is no store proves nothing about an object.
             (
                 "status code: 404 Not Found: <html>",
                 refused(StoreRefusal::Other("HTTP status 404".into())),
+            ),
+            (
+                "Error performing PUT http://169.254.169.254/latest/api/token: timed out",
+                Error::StoreAway(format!(
+                    "{NO_KEYS} (Error performing PUT http://169.254.169.254/latest/api/token: \
+                     timed out)"
+                )),
+            ),
+            (
+                "received corrupt message of type InvalidContentType",
+                Error::StoreAway(
+                    "the store does not speak TLS at this endpoint, which https:// asks for".into(),
+                ),
             ),
             ("connection reset", Error::StoreAway("connection reset".into())),
             ("status code: x", Error::StoreAway("status code: x".into())),

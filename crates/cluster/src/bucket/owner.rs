@@ -14,7 +14,7 @@ use crate::retry::insist;
 use crate::sequencer::{Answer, ObjectKey};
 use crate::{Error, StoreRefusal};
 
-use super::meaning::{is_behind_end, meaning};
+use super::meaning::{GET, LIST, is_behind_end, meaning};
 use super::{Bucket, creation};
 
 impl Bucket {
@@ -73,7 +73,7 @@ impl Bucket {
         let got = self.store.get_range(&self.owner_path(), 0..OWNER_BYTES_MAX).await;
         let bytes = match got {
             Err(error) if is_behind_end(&error) => Bytes::new(),
-            got => match got.map_err(|error| meaning(NO_KEY, &error)) {
+            got => match got.map_err(|error| meaning(GET, NO_KEY, &error)) {
                 Err(Error::ObjectMissing(_)) => return Ok(None),
                 got => got?,
             },
@@ -101,7 +101,7 @@ impl Bucket {
         let own = objects
             .try_filter(|object| std::future::ready(self.own_key(&object.location).is_some()));
         let first = std::pin::pin!(own).next().await.transpose();
-        first.map(|first| first.is_some()).map_err(|error| meaning(NO_KEY, &error))
+        first.map(|first| first.is_some()).map_err(|error| meaning(LIST, NO_KEY, &error))
     }
 
     /// No key has this form.

@@ -337,3 +337,97 @@ const PASSED: &[&str] = &[
 const NAME_LEN_MAX: usize = 40;
 const MALFORMED: &str = "it is malformed (letters other than A-Z, a-z, 0-9 in a password need % and two digits in a \
      URL, and quotes elsewhere)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Address {
+        Address::parse(text, "moldau").unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        Address::parse(text, "moldau").err().unwrap().to_string()
+    }
+
+    #[test]
+    fn parameters_are_the_same_in_a_url_and_in_pairs() {
+        for text in [
+            "postgresql://me:p%40ss%20w@db.example:6432/kafka?sslmode=require&connect_timeout=3",
+            "postgres://me@db.example:6432/kafka?password=p%40ss%20w&ssl=true&connect_timeout=3",
+            "host=db.example port = 6432 user=me password='p@ss w' dbname=kafka sslmode=require \
+             connect_timeout=3",
+            "connect_timeout='3' password=p@ss\\ w host=db.example port=6432 user=me \
+             dbname=kafka sslmode='require'",
+        ] {
+            let Address { config, place, .. } = parsed(text);
+            assert_eq!(config.get_hosts(), [Host::Tcp("db.example".into())]);
+            assert_eq!(config.get_user(), Some("me"));
+            assert_eq!(config.get_password(), Some(&b"p@ss w"[..]));
+            assert_eq!(config.get_dbname(), Some("kafka"));
+            assert_eq!(config.get_ssl_mode(), SslMode::Require);
+            assert_eq!(config.get_application_name(), Some("moldau"));
+            assert_eq!(&*place, "db.example:6432");
+        }
+        let named = parsed("postgresql://a,[::1]:7/k?application_name=own&keepalives_count=4");
+        assert_eq!(named.config.get_application_name(), Some("own"));
+        assert_eq!(named.config.get_keepalives_retries(), Some(4));
+        assert_eq!(
+            (named.config.get_ssl_mode(), named.place()),
+            (SslMode::Prefer, "a:5432,[::1]:7")
+        );
+        // As in libpq, a socket of the machine is never encrypted.
+        let local = parsed("host=/run/postgresql dbname=k sslmode=require");
+        assert_eq!(local.config.get_ssl_mode(), SslMode::Disable);
+        let quoted = parsed(r"host=a password='it\'s \\ it'");
+        assert_eq!(quoted.config.get_password(), Some(&br"it's \ it"[..]));
+    }
+
+    #[test]
+    fn what_is_not_supported_is_named() {
+        for (parameters, part) in [
+            ("sslmode=allow", "sslmode must be disable, prefer, require, verify-ca or verify-full"),
+            ("sslmode=verify-ca", "sslmode=verify-ca needs sslrootcert"),
+            ("sslrootcert=/none", "sslrootcert needs sslmode verify-full, verify-ca or require"),
+            ("sslmode=require&sslrootcert=system", "system needs sslmode=verify-full"),
+            ("sslmode=verify-full&sslrootcert=/none", "sslrootcert /none: No such file"),
+            ("sslmode=verify-full&sslrootcert=/dev/null", "/dev/null: trusted certificates"),
+            ("sslcert=/none", "sslcert and sslkey need one another"),
+            ("sslcrl=a", "the parameter sslcrl is not supported"),
+            ("sslmod=require", "the parameter sslmod is not supported"),
+            ("port=hunter2", "the value of port is invalid"),
+        ] {
+            let url = format!("postgresql://me:hunter2@db/kafka?{parameters}");
+            let pairs =
+                format!("host=db password=hunter2 user=me {}", parameters.replace('&', " "));
+            for text in [url, pairs] {
+                let told = refused(&text);
+                assert!(told.contains(part) && !told.contains("hunter2"), "{text}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_malformed_text_shows_a_password() {
+        for text in [
+            "",
+            "dbname=kafka",
+            "mysql://me:hunter2@db/kafka",
+            "postgresql://me:hunter2@db/kafka?hunter2",
+            "postgresql://me:hunter2@db/kafka?password=%2",
+            "postgresql://me:hunter2@db/kafka?password=%ZZ&hunter2=a",
+            "postgresql://me:a@hunter2=b@db:hunter2/kafka",
+            "host=db password=my hunter2",
+            "host=db password=my hunter=2",
+            "host=db password='hunter2",
+            "host=db password=hunter2 \\",
+            "hunter2",
+            "=hunter2",
+            "postgresql://me:hunter2@[::1/kafka",
+        ] {
+            let told = refused(text);
+            assert!(told.contains("the address of the database"), "{text}: {told}");
+            assert!(!told.contains("hunter"), "{text}: {told}");
+        }
+    }
+}

@@ -181,7 +181,6 @@ async fn each_refusal_says_what_the_operator_must_change() {
     let server = S3Server::start().await;
     for (fate, expected) in [
         (Fate::Refused(403, "RequestTimeTooSkewed"), StoreRefusal::ClockSkew),
-        (Fate::Refused(403, "AccessDenied"), StoreRefusal::AccessDenied),
         (Fate::Refused(400, "ExpiredToken"), StoreRefusal::InvalidToken),
         (Fate::Refused(301, "PermanentRedirect"), StoreRefusal::OtherRegion),
         (Fate::Refused(400, "AuthorizationHeaderMalformed"), StoreRefusal::OtherRegion),
@@ -190,6 +189,12 @@ async fn each_refusal_says_what_the_operator_must_change() {
     ] {
         server.next([fate; 4]);
         refuses_all(&server.bucket(), &expected).await;
+    }
+    server.next([Fate::Refused(403, "AccessDenied"); 4]);
+    let told = refusals(&server.bucket()).await.map(|error| error.unwrap().to_string());
+    for (told, action) in told.iter().zip(["PutObject", "GetObject", "ListBucket", "DeleteObject"])
+    {
+        assert!(told.contains("these keys may not ") && told.contains(action), "{told}");
     }
     server.next([Fate::Refused(501, "NotImplemented")]);
     let put = server.bucket().put(ObjectKey::fresh(), Bytes::new()).await;
@@ -208,16 +213,19 @@ async fn each_refusal_says_what_the_operator_must_change() {
 }
 
 async fn refuses_all(bucket: &Bucket, expected: &StoreRefusal) {
+    for error in refusals(bucket).await {
+        assert_eq!(error, Some(Error::StoreRefused(expected.clone())));
+    }
+}
+
+async fn refusals(bucket: &Bucket) -> [Option<Error>; 4] {
     let key = ObjectKey::fresh();
-    let errors = [
+    [
         bucket.put(key, Bytes::from_static(b"batches")).await.err(),
         bucket.get(key, 0..1).await.err(),
         bucket.list(None, Duration::ZERO, 1).await.err(),
         bucket.delete(&[key]).await.err(),
-    ];
-    for error in errors {
-        assert_eq!(error, Some(Error::StoreRefused(expected.clone())));
-    }
+    ]
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ async fn database(server: &Server) -> Postgres {
 }
 
 /// Puts an object, and commits it.
-async fn put_record(postgres: &Postgres, bucket: &Bucket) -> ObjectKey {
+pub(crate) async fn put_record(postgres: &Postgres, bucket: &Bucket) -> ObjectKey {
     let log = LogId { topic: Uuid::from_u128(1), partition: 0 };
     let topic = Topic { id: log.topic, name: "topic".into(), partitions: 1 };
     postgres.create_topic(&topic).await.unwrap();

@@ -1,15 +1,28 @@
-//! TLS to a real PostgreSQL, by the parameters of its URL, and roles that may do little.
+//! TLS to a real PostgreSQL and to a store, and roles that may do little.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_cluster::{Answer, Error, LogId, Postgres, Sequencer, Settings, Topic};
+use bytes::Bytes;
+use moldau_cluster::{
+    Answer, Bucket, BucketSettings, Error, Frames, LogId, ObjectKey, Postgres, Sequencer, Settings,
+    Store, garbage,
+};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use uuid::Uuid;
 
+use crate::owner::put_record;
 use crate::postgres_server::{self, Server};
+use crate::s3_server::S3Server;
 
 /// An authority with the certificate of a server and that of a client.
 struct Authority {
@@ -182,6 +195,7 @@ async fn a_role_that_may_only_use_a_complete_schema_migrates_nothing_and_works()
     let role = format!("user_{number}");
     let as_role = Settings {
         connection: owner.connection.replace("user=moldau", &format!("user={role}")),
+        application_name: "moldau test".into(),
         ..owner.clone()
     };
     assert!(server.run_statement(&owner, &format!("create role {role} login")));
@@ -194,11 +208,19 @@ async fn a_role_that_may_only_use_a_complete_schema_migrates_nothing_and_works()
     }
     assert_eq!(Postgres::migrate(&as_role).await, Ok(0));
     let postgres = Postgres::connect(&as_role).await.unwrap();
-    let log = LogId { topic: Uuid::from_u128(1), partition: 0 };
-    let topic = Topic { id: log.topic, name: "topic".into(), partitions: 1 };
-    postgres.create_topic(&topic).await.unwrap();
+    let (store, other) = (S3Server::start().await, Postgres::connect(&owner).await.unwrap());
+    let bucket = store.bucket();
+    postgres.claim_store(&bucket).await.unwrap();
+    let key = put_record(&postgres, &bucket).await;
+    assert_eq!(other.known(&[key]).await, Ok(vec![(key, true)]));
+    postgres.trim(LogId { topic: Uuid::from_u128(1), partition: 0 }, 1).await.unwrap();
+    assert_eq!(garbage::collect(&postgres, &bucket).await, Ok(1));
     postgres.begin_generation(Duration::ZERO).await.unwrap();
     assert_eq!(postgres.status().await.unwrap().topics, 1);
+    assert!(postgres.claim(1, "broker").await.unwrap().is_some());
+    let named = "do $$ begin assert exists (select from pg_stat_activity a
+        where a.application_name = 'moldau test' and a.datname = current_database()); end $$";
+    assert!(server.run_statement(&owner, named));
     // What is missing of the schema needs more.
     assert!(server.run_statement(&owner, "delete from moldau.schema_versions where version = 7"));
     let refused = Postgres::migrate(&as_role).await.unwrap_err().to_string();
@@ -216,6 +238,65 @@ async fn a_role_that_may_create_nothing_is_told_which_grant_it_lacks() {
     let refused = Postgres::migrate(&as_role).await.unwrap_err().to_string();
     assert!(refused.contains("permission denied for database"), "{refused}");
     assert!(refused.contains("grant create on database"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_store_is_trusted_by_the_authorities_of_its_settings_alone() {
+    let (authority, other) = (Authority::new("authority"), Authority::new("other authority"));
+    let store = S3Server::start().await;
+    let plain = store.settings();
+    let address = plain.endpoint.as_ref().unwrap().strip_prefix("http://").unwrap().to_owned();
+    let (port, front) = front(&authority, address.clone()).await;
+    let with = |endpoint: String, trust: Option<String>| BucketSettings {
+        endpoint: Some(endpoint),
+        trust: trust.map(String::into_bytes),
+        ..plain.clone()
+    };
+    let secured = format!("https://127.0.0.1:{port}");
+    let both = format!("{}{}", other.own.pem(), authority.own.pem());
+    let bucket = Bucket::open(&with(secured.clone(), Some(both))).unwrap();
+    bucket.put(ObjectKey::fresh(), Bytes::from_static(b"batches")).await.unwrap();
+    assert_eq!(store.keys().len(), 1);
+    for trust in [None, Some(other.own.pem())] {
+        let bucket = Bucket::open(&with(secured.clone(), trust)).unwrap();
+        let refused = told(bucket.reach().await);
+        assert!(refused.contains("trust_file of the bucket can name"), "{refused}");
+    }
+    let bucket = Bucket::open(&with(format!("https://{address}"), None)).unwrap();
+    let refused = told(bucket.reach().await);
+    assert!(refused.contains("the store does not speak TLS at this endpoint"), "{refused}");
+    let wrong = Bucket::open(&with(secured, Some("none".into()))).err();
+    assert!(matches!(wrong, Some(Error::Settings(_))), "{wrong:?}");
+    front.abort();
+}
+
+/// TLS in front of a server.
+async fn front(authority: &Authority, address: String) -> (u16, JoinHandle<()>) {
+    let (certificate, key) = authority.issue("127.0.0.1");
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, address) = (acceptor.clone(), address.clone());
+            tokio::spawn(async move {
+                // A client that does not trust the certificate ends the handshake.
+                let Ok(mut secured) = acceptor.accept(stream).await else { return };
+                let mut plain = TcpStream::connect(address).await.unwrap();
+                drop(tokio::io::copy_bidirectional(&mut secured, &mut plain).await);
+            });
+        }
+    });
+    (port, serving)
 }
 
 const HOST: &str = "db.example";

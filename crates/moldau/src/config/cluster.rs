@@ -61,6 +61,8 @@ pub(crate) struct BucketKeys {
     prefix: Option<At<String>>,
     /// How requests name the bucket. Default `path`.
     addressing: Option<AddressingKey>,
+    /// Authorities of the store's certificate, in PEM. Default: the system's.
+    trust_file: Option<At<PathBuf>>,
     /// A file of AWS with access keys. Default: the variables of AWS, or the role of the machine.
     credentials_file: Option<At<PathBuf>>,
     /// The profile in that file. Default `default`.
@@ -216,6 +218,7 @@ fn bucket(
         at.as_ref().map_or(or.to_owned(), |at| at.value.clone())
     };
     let timeout = timeout(of.timeout_ms.as_ref())?;
+    let trust = of.trust_file.as_ref().map(|file| sources.bytes(file)).transpose()?;
     let settings = BucketSettings {
         endpoint: of.endpoint.as_ref().map(|endpoint| endpoint.value.clone()),
         region: text(&of.region, REGION),
@@ -225,6 +228,7 @@ fn bucket(
             Some(AddressingKey::VirtualHost) => Addressing::VirtualHost,
         },
         prefix: text(&of.prefix, ""),
+        trust: trust.map(|trust| trust.to_vec()),
         credentials,
         timeout,
         deadline: timeout.saturating_mul(TRIES),
@@ -299,6 +303,10 @@ mod tests {
         assert!(made(&both).err().unwrap().contains("only one of them"));
         let endpoint = LEAST.replace("name: a", "name: a, endpoint: s3.example.org");
         assert!(made(&endpoint).err().unwrap().contains("begins with http:// or https://"));
+        let url = LEAST.replace("db/moldau", "db/moldau?sslmode=verify&sslcrl=a");
+        assert!(made(&url).err().unwrap().contains("url: the address of the database: "));
+        let trust = LEAST.replace("name: a", "name: a, trust_file: /dev/null");
+        assert!(made(&trust).err().unwrap().contains("trust_file holds no certificates"));
         let profile = LEAST.replace("name: a", "name: a, profile: b");
         assert!(made(&profile).err().unwrap().contains("needs credentials_file"));
     }

@@ -162,6 +162,7 @@ fn check_and_gc_say_why_the_store_does_not_answer() {
         };
         let nobody = format!("http://127.0.0.1:{}", free_port());
         let away = with(&services.store.settings().endpoint.unwrap(), &nobody);
+        told("init", &away, &[], 1, "no answer from the object store").await;
         told("check", &away, &[], 1, "no answer from the object store").await;
         told("gc", &away, &[], 1, "no answer from the object store").await;
         let keys = "[default]\naws_access_key_id = A\naws_secret_access_key = B\n";
@@ -197,7 +198,9 @@ fn init_names_each_thing_that_is_wrong() {
             let to = format!("host=127.0.0.1 port={port} user=moldau password={PASSWORD}");
             services.file_with(1, &to, s3_server::BUCKET)
         };
-        told("init", &with(free_port()), &[], 1, "no answer from the database").await;
+        let port = free_port();
+        told("init", &with(port), &[], 1, "no answer from the database").await;
+        told("init", &with(port), &[], 1, &format!("(at 127.0.0.1:{port})")).await;
         let refused = message(b'E', b"SFATAL\0C28P01\0Mpassword authentication failed\0\0");
         let part = "the database refuses: password authentication failed";
         told("init", &with(database_that_says(refused)), &[], 1, part).await;
@@ -211,6 +214,14 @@ fn init_names_each_thing_that_is_wrong() {
         let settings = services.connection().to_owned();
         let file = services.file_with(1, &settings, "no-bucket");
         told("init", &file, &[], 1, "it has no such bucket").await;
+        let any = "127.0.0.1:0";
+        let mut arguments =
+            ["broker", "--listen", any, "--admin", any, "--cluster"].map(OsString::from).to_vec();
+        arguments.push(file.into_os_string());
+        let broker = tokio::task::spawn_blocking(move || run(arguments)).await.unwrap();
+        let said = String::from_utf8_lossy(&broker.stderr);
+        let part = "failed to join the cluster: bucket no-bucket at http://127.0.0.1:";
+        assert!(!broker.status.success() && said.contains(part), "{said}");
         services.store.ignore_conditions();
         told("init", &services.file(1), &[], 1, "If-None-Match").await;
     });

@@ -95,6 +95,7 @@ impl S3Server {
             bucket: BUCKET.into(),
             addressing: Addressing::Path,
             prefix: "cluster/objects".into(),
+            trust: None,
             credentials: Credentials::keys(ACCESS_KEY, SECRET_KEY, None),
             timeout: Duration::from_secs(10),
             deadline: Duration::from_secs(20),
