@@ -335,8 +335,8 @@ const PASSED: &[&str] = &[
 ];
 /// Longer than any name of libpq.
 const NAME_LEN_MAX: usize = 40;
-const MALFORMED: &str = "it is malformed (letters other than A-Z, a-z, 0-9 in a password need % and two digits in a \
-     URL, and quotes elsewhere)";
+const MALFORMED: &str = "it is malformed (in a password, letters other than A-Z, a-z and 0-9 need \
+    % and two digits in a URL, and quotes elsewhere)";
 
 #[cfg(test)]
 mod tests {
