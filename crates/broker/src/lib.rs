@@ -14,6 +14,7 @@
 //! | `joining`, `member`, `following` | a broker of a cluster: it follows that log or owns it |
 //! | `forwards`, `forwarding` | requests that its clients have for the controller |
 //! | `nodes`, `shared_logs`, `upkeep` | the brokers of a cluster, its logs, and their objects |
+//! | `forgetting` | producers that the logs of a cluster forget |
 //! | `catalog`, `topic_config` | topics, their partitions and configuration |
 //! | `authorizer`, `rights` | who may do what: the rules, and what a connection remembers of them |
 //! | `security`, `scram_credentials` | ACLs and credentials of users, and their journal records |
@@ -56,6 +57,7 @@ mod dispatch;
 mod error;
 mod fetch_session;
 mod following;
+mod forgetting;
 mod forwarding;
 mod forwards;
 mod group_service;

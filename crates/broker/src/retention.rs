@@ -12,7 +12,7 @@ use crate::clock::wall_clock_ms;
 use crate::state::State;
 
 /// Kafka's `producer.id.expiration.ms`.
-const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
+pub(crate) const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
 
 /// Logs looked at before other work of the thread gets its turn.
 const LOGS_PER_TURN: usize = 1_000;

@@ -1,5 +1,5 @@
 //! What a cluster does to its objects beside reading and writing them: retention, sorting,
-//! compaction, and the deletion of those that nobody needs.
+//! compaction, and the deletion of those that are not needed. It also forgets producers.
 //!
 //! The controller does it, only so that not all brokers do the same at a time: nothing breaks where
 //! two do.
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::catalog::Topic;
 use crate::clock::wall_clock_ms;
+use crate::forgetting::{Forgetting, Look};
 use crate::state::State;
 use crate::troubles::Troubles;
 
@@ -43,6 +44,7 @@ pub(crate) struct Rounds {
     listed_to: Option<ObjectKey>,
     /// First offsets of compacted logs that are dirty. Another controller reads the logs again.
     cleaned_to: HashMap<LogId, i64>,
+    producers: Look,
     troubles: Troubles,
 }
 
@@ -91,6 +93,9 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
         for topic in self.state.catalog.all() {
             self.retain(&topic, now_ms).await?;
         }
+        let forgetting = Forgetting { sequencer: &*self.sequencer, state: &self.state };
+        forgetting.abort_strangers(now_ms).await;
+        forgetting.forget_producers(&mut rounds.producers, now_ms).await?;
         let (sequencer, store) = (&*self.sequencer, &*self.store);
         while let Sorted::Swapped { sources, targets, damaged } =
             sort(sequencer, store, SortOptions::default()).await?

@@ -30,7 +30,8 @@
 //!   forgotten only once it has expired, and cannot be committed.
 //! - A key is either committed or condemned, whichever comes first. Only objects of dead keys are
 //!   deleted, and no extent names one.
-//! - No clock and no lease decides anything. A broker that was paused is merely late.
+//! - No clock and no lease decides anything, except how long a log remembers a silent producer. A
+//!   broker that was paused is merely late.
 //! - A marker ends the transaction that was decided, and no later one, however late it comes.
 //! - Frames of an epoch are appended only while no later epoch has begun.
 //! - An offset below the high watermark never changes its record; compaction may remove it.
@@ -63,9 +64,9 @@ pub use postgres::{BrokerStatus, Named, NamedPages, Postgres, Settings, Status, 
 pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
 pub use requests::{Fate, Requests};
 pub use sequencer::{
-    AbortedTransaction, Answer, BatchEntry, Commit, Extent, Find, Found, LogId, LogProducer,
-    Marker, ObjectKey, OpenTransaction, Outcome, Part, ProducerBatch, Refusal, Retention,
-    Sequencer, Swap, Topic,
+    AbortedTransaction, Answer, BatchEntry, Commit, ExpiredProducers, Extent, Find, Found, LogId,
+    LogProducer, Marker, ObjectKey, OpenTransaction, Outcome, Part, ProducerBatch, ProducerPlace,
+    Refusal, Retention, Sequencer, Swap, Topic,
 };
 pub use store::Store;
 pub use wakes::Wakes;

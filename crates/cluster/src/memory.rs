@@ -17,8 +17,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::sequencer::{
-    AbortedTransaction, Answer, Commit, Extent, Find, Found, LogId, LogProducer, ObjectKey,
-    OpenTransaction, Outcome, Retention, Sequencer, Swap, Topic,
+    AbortedTransaction, Answer, Commit, ExpiredProducers, Extent, Find, Found, LogId, LogProducer,
+    ObjectKey, OpenTransaction, Outcome, ProducerPlace, Retention, Sequencer, Swap, Topic,
 };
 
 use self::frames::FrameLog;
@@ -36,6 +36,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Moves the clock, which stands still otherwise.
+    pub fn pass(&self, time: Duration) {
+        self.with(|state| state.pass(time));
+    }
+
     fn with<T>(&self, request: impl FnOnce(&mut State) -> T) -> T {
         // A request that panicked is a failed test.
         request(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
@@ -67,8 +72,28 @@ impl Sequencer for Memory {
         self.with(|state| state.producers(log))
     }
 
+    async fn expire_producers(
+        &self,
+        after: Option<ProducerPlace>,
+        age: Duration,
+        producers_max: i32,
+    ) -> Answer<ExpiredProducers> {
+        let most = usize::try_from(producers_max).unwrap_or_default();
+        Ok(self.with(|state| state.expire_producers(after, age, most)))
+    }
+
     async fn fence(&self, producer_id: i64, epoch: i16) -> Answer<Vec<LogId>> {
         Ok(self.with(|state| state.fence(producer_id, epoch)))
+    }
+
+    async fn fences(&self, after: Option<i64>, producers_max: i64) -> Answer<Vec<i64>> {
+        let most = usize::try_from(producers_max).unwrap_or_default();
+        Ok(self.with(|state| state.fences(after, most)))
+    }
+
+    async fn remove_fences(&self, producers: &[i64]) -> Answer<()> {
+        self.with(|state| state.remove_fences(producers));
+        Ok(())
     }
 
     async fn open_transactions(
@@ -121,7 +146,7 @@ impl Sequencer for Memory {
         Ok(self.with(|state| state.generation()))
     }
 
-    /// There is no clock here, so a generation is never older than 0.
+    /// The clock does not count here, so a generation is never older than 0.
     async fn begin_generation(&self, age: Duration) -> Answer<()> {
         if age.is_zero() {
             self.with(State::begin_generation);

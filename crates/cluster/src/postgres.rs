@@ -25,8 +25,8 @@ use uuid::Uuid;
 use crate::Error;
 use crate::bucket::Bucket;
 use crate::sequencer::{
-    AbortedTransaction, Answer, Commit, Extent, Find, Found, LogId, LogProducer, ObjectKey,
-    OpenTransaction, Outcome, Refusal, Retention, Sequencer, Swap, Topic,
+    AbortedTransaction, Answer, Commit, ExpiredProducers, Extent, Find, Found, LogId, LogProducer,
+    ObjectKey, OpenTransaction, Outcome, ProducerPlace, Refusal, Retention, Sequencer, Swap, Topic,
 };
 use crate::wakes::Wakes;
 
@@ -244,11 +244,52 @@ impl Sequencer for Postgres {
         rows.iter().filter_map(|row| producer(row).transpose()).collect()
     }
 
+    async fn expire_producers(
+        &self,
+        after: Option<ProducerPlace>,
+        age: Duration,
+        producers_max: i32,
+    ) -> Answer<ExpiredProducers> {
+        let after = after.unwrap_or(ProducerPlace {
+            log: LogId { topic: Uuid::nil(), partition: i32::MIN },
+            producer_id: i64::MIN,
+        });
+        let ProducerPlace { log: LogId { topic, partition }, producer_id } = after;
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        let text = "select * from moldau.expire_producers($1, $2, $3, $4, $5)";
+        let arguments: [&(dyn ToSql + Sync); 5] =
+            [&topic, &partition, &producer_id, &age, &producers_max];
+        let rows = self.query(text, &arguments).await?;
+        let Some(row) = rows.first() else {
+            return Ok(ExpiredProducers { last: None, forgotten: 0 });
+        };
+        let log = LogId { topic: value(row, 0)?, partition: value(row, 1)? };
+        let last = ProducerPlace { log, producer_id: value(row, 2)? };
+        Ok(ExpiredProducers { last: Some(last), forgotten: value(row, 3)? })
+    }
+
     async fn fence(&self, producer_id: i64, epoch: i16) -> Answer<Vec<LogId>> {
         let text = "select * from moldau.fence($1, $2)";
         let rows = self.query(text, &[&producer_id, &epoch]).await?;
         let log = |row: &Row| Ok(LogId { topic: value(row, 0)?, partition: value(row, 1)? });
         rows.iter().map(log).collect()
+    }
+
+    async fn fences(&self, after: Option<i64>, producers_max: i64) -> Answer<Vec<i64>> {
+        let text = "select producer_id from moldau.fences where producer_id > $1
+            order by producer_id limit $2";
+        let after = after.unwrap_or(i64::MIN);
+        let rows = self.query(text, &[&after, &producers_max]).await?;
+        rows.iter().map(|row| value(row, 0)).collect()
+    }
+
+    async fn remove_fences(&self, producers: &[i64]) -> Answer<()> {
+        // In the order of all others, so that two requests never wait for one another.
+        let text = "delete from moldau.fences f using (
+                select g.producer_id from moldau.fences g where g.producer_id = any ($1)
+                order by g.producer_id for update) d
+            where f.producer_id = d.producer_id";
+        self.query(text, &[&producers]).await.map(drop)
     }
 
     async fn open_transactions(

@@ -246,6 +246,24 @@ pub struct LogProducer {
     pub transaction_start: Option<i64>,
 }
 
+/// A producer in a log. They are in order of the logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProducerPlace {
+    /// The log.
+    pub log: LogId,
+    /// Producer id.
+    pub producer_id: i64,
+}
+
+/// What [`Sequencer::expire_producers`] has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpiredProducers {
+    /// The last one that was looked at; none if none is left.
+    pub last: Option<ProducerPlace>,
+    /// How many were forgotten.
+    pub forgotten: i64,
+}
+
 /// What a log keeps. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
@@ -323,6 +341,16 @@ pub trait Sequencer: Send + Sync + 'static {
     /// [`Error::UnknownLog`].
     fn producers(&self, log: LogId) -> impl Future<Output = Answer<Vec<LogProducer>>> + Send;
 
+    /// Looks at up to `producers_max` producers of logs behind `after`. A log forgets one whose
+    /// last batch was appended at least `age` ago and that has no transaction open there: it takes
+    /// the next batch of it with any sequence. The clock is that of the sequencer.
+    fn expire_producers(
+        &self,
+        after: Option<ProducerPlace>,
+        age: Duration,
+        producers_max: i32,
+    ) -> impl Future<Output = Answer<ExpiredProducers>> + Send;
+
     /// From here on the producer opens no transaction in any log with an epoch below this one.
     /// Returns the logs in which it has one open, so none is left out.
     fn fence(
@@ -330,6 +358,18 @@ pub trait Sequencer: Send + Sync + 'static {
         producer_id: i64,
         epoch: i16,
     ) -> impl Future<Output = Answer<Vec<LogId>>> + Send;
+
+    /// Producers of which [`Sequencer::fence`] was asked, or whose markers a log forgot: in order,
+    /// from the one behind `after` on.
+    fn fences(
+        &self,
+        after: Option<i64>,
+        producers_max: i64,
+    ) -> impl Future<Output = Answer<Vec<i64>>> + Send;
+
+    /// Forgets the fences of producers. What comes late may open a transaction of them from here
+    /// on, and end it.
+    fn remove_fences(&self, producers: &[i64]) -> impl Future<Output = Answer<()>> + Send;
 
     /// Transactions that are open, in order, from the one behind `after` on.
     fn open_transactions(

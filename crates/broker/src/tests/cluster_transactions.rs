@@ -1,18 +1,24 @@
 //! Transactions in a cluster: producers at any broker, one of which coordinates.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use moldau_cluster::{
+    BatchEntry, Commit, LogId, ObjectKey, Outcome, Part, ProducerBatch, Refusal, Sequencer,
+};
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_producers_request::TopicRequest;
 use moldau_protocol::messages::{
     DescribeProducersRequest, DescribeTransactionsRequest, EndTxnRequest, FindCoordinatorRequest,
     InitProducerIdRequest, ListOffsetsRequest, ListTransactionsRequest,
 };
+use moldau_storage::block_on;
 
 use super::clusters::{Cluster, eventually};
 use super::requests::list_offsets;
 use super::transactions::{END_V1, END_V2, Owner, PRODUCE_V1, end_request, init_request};
-use super::world::{World, base_offsets, code};
+use super::world::{NOW_MS, World, base_offsets, code, sequenced};
+use crate::upkeep::Rounds;
 
 /// The version of Produce that names topics and adds partitions to transactions.
 const PRODUCE_V2: i16 = 12;
@@ -240,5 +246,109 @@ fn tools_see_the_transactions_of_the_cluster() {
         let known = world.ask(&asked).topics.remove(0).partitions.remove(0).active_producers;
         let start = known[0].current_txn_start_offset;
         assert_eq!((known[0].producer_id, start, known.len()), (owner.id, 0, 1));
+    }
+}
+
+#[test]
+fn producers_that_were_silent_for_a_day_are_forgotten() {
+    let cluster = cluster();
+    let (log, world) = (log(&cluster, 0), cluster.world(1));
+    let id = world.producer_id().producer_id;
+    assert_eq!(world.append("orders", 0, sequenced(id, 0, 0, &["a"])), 0);
+    // More than are looked at together.
+    let others: Vec<_> = (0..1_100).map(|other| entry(log, other, 0, Part::Outside)).collect();
+    let commit = Commit { key: ObjectKey::fresh(), batches: others };
+    block_on(cluster.memory.commit(&commit)).unwrap();
+    let known = || block_on(cluster.memory.producers(log)).unwrap().len();
+    let hour = |number: i64| NOW_MS + number * 3_600_000;
+    let mut rounds = Rounds::default();
+    cluster.memory.pass(Duration::from_hours(23));
+    cluster.keep_up(&mut rounds, hour(23));
+    assert_eq!(known(), 1_101);
+    assert_eq!(world.append("orders", 0, sequenced(id, 0, 1, &["b"])), 1_101);
+    cluster.memory.pass(Duration::from_hours(1));
+    cluster.keep_up(&mut rounds, hour(24) - 1);
+    assert_eq!(known(), 1_101, "it looks once an hour");
+    cluster.keep_up(&mut rounds, hour(24));
+    assert_eq!(known(), 1, "only the one that wrote since is known");
+    cluster.memory.pass(Duration::from_hours(23));
+    cluster.keep_up(&mut rounds, hour(47));
+    assert_eq!(known(), 0);
+    assert_eq!(world.append("orders", 0, sequenced(id, 0, 2, &["c"])), 1_102);
+}
+
+#[test]
+fn what_an_expired_transactional_id_leaves_is_removed_and_its_late_transaction_aborted() {
+    let cluster = Cluster::with(2, |config| config.transactions.id_expiration_ms = 1);
+    cluster.create("orders", 2);
+    let first = cluster.world(1);
+    let owner = first.init("t");
+    eventually(|| first.state.transactions.view(|known| known.describe("t").is_none()));
+    block_on(cluster.memory.fence(owner.id, owner.epoch)).unwrap();
+    // A broker that was paused does not know that yet.
+    let late = || entry(log(&cluster, 1), owner.id, owner.epoch, Part::Inside);
+    let commit = || Commit { key: ObjectKey::fresh(), batches: vec![late()] };
+    block_on(cluster.memory.commit(&commit())).unwrap();
+    assert_eq!(last_stable(first, 1), 0);
+    cluster.keep_up(&mut Rounds::default(), NOW_MS);
+    assert_eq!(last_stable(first, 1), 2);
+    assert_eq!(block_on(cluster.memory.fences(None, 9)).unwrap(), [0; 0]);
+    let refused = block_on(cluster.memory.commit(&commit())).unwrap();
+    assert_eq!(refused, [Outcome::Refused(Refusal::InvalidProducerEpoch)]);
+}
+
+#[test]
+fn what_belongs_to_a_transactional_id_stays() {
+    let cluster = cluster();
+    let first = cluster.world(1);
+    let owner = first.init("t");
+    write(first, PRODUCE_V2, owner, 0, 0);
+    let owner = first.ended(END_V2, owner, true);
+    write(first, PRODUCE_V2, owner, 1, 0);
+    cluster.keep_up(&mut Rounds::default(), NOW_MS);
+    assert_eq!(block_on(cluster.memory.fences(None, 9)).unwrap(), [owner.id]);
+    assert_eq!(last_stable(first, 1), 0, "its transaction is open");
+    first.ended(END_V2, owner, true);
+    assert_eq!(last_stable(first, 1), 2);
+}
+
+/// It does not know the transactional ids of the next controller.
+#[test]
+fn a_controller_that_was_paused_removes_nothing_of_producers() {
+    let cluster = cluster();
+    let first = cluster.world(1);
+    block_on(cluster.memory.fence(7, 1)).unwrap();
+    let open = entry(log(&cluster, 1), 7, 1, Part::Inside);
+    let commit = Commit { key: ObjectKey::fresh(), batches: vec![open] };
+    block_on(cluster.memory.commit(&commit)).unwrap();
+    let owned = cluster.memory.take_over(9, "test:1");
+    assert!(first.state.storage.decides(), "it does not know it yet");
+    cluster.keep_up(&mut Rounds::default(), NOW_MS);
+    assert_eq!(block_on(cluster.memory.fences(None, 9)).unwrap(), [7]);
+    assert_eq!(last_stable(cluster.world(2), 1), 0);
+    drop(owned);
+    eventually(|| cluster.worlds().any(|world| world.state.storage.decides()));
+    cluster.keep_up(&mut Rounds::default(), NOW_MS);
+    assert_eq!(block_on(cluster.memory.fences(None, 9)).unwrap(), [0; 0]);
+    assert_eq!(last_stable(cluster.world(2), 1), 2);
+}
+
+fn log(cluster: &Cluster, partition: i32) -> LogId {
+    let topic = cluster.world(1).state.catalog.by_name("orders").unwrap().id;
+    LogId { topic: uuid::Uuid::from_bytes(topic.into_bytes()), partition }
+}
+
+/// A batch that a broker committed.
+fn entry(log: LogId, id: i64, epoch: i16, part: Part) -> BatchEntry {
+    let producer = ProducerBatch { id, epoch, first_sequence: 0, last_sequence: 0 };
+    BatchEntry {
+        log,
+        leader_epoch: -1,
+        position: 0,
+        size: 100,
+        offsets_count: 1,
+        max_timestamp: NOW_MS,
+        producer: Some(producer),
+        part,
     }
 }

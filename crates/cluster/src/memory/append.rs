@@ -1,11 +1,13 @@
 //! The commit of an object.
 
+use std::time::Duration;
+
 use crate::sequencer::{
     BatchEntry, Commit, Extent, ObjectKey, Outcome, Part, ProducerBatch, Refusal,
 };
 use crate::{Answer, Error};
 
-use super::state::{Log, Mark, Object, Placed, Producer, State};
+use super::state::{Fence, Log, Mark, Object, Placed, Producer, State};
 
 impl State {
     /// As [`crate::Sequencer::commit`].
@@ -33,13 +35,15 @@ impl State {
     }
 
     fn append(&mut self, key: ObjectKey, batch: &BatchEntry) -> Outcome {
-        let fence = batch.producer.and_then(|sent| self.fences.get(&sent.id)).copied();
+        let fence = batch.producer.and_then(|sent| self.fences.get(&sent.id));
+        let (fence, clock) = (fence.cloned().unwrap_or_default(), self.clock);
         let Some(log) = self.log_mut(batch.log) else {
             return Outcome::Refused(Refusal::UnknownTopicOrPartition);
         };
-        match log.check(batch, fence) {
+        match log.check(batch, fence.epoch) {
             Ok(None) => {
                 let base_offset = log.append(key, batch);
+                log.note_producer(batch, base_offset, &fence, clock);
                 Outcome::Appended { base_offset, start_offset: log.start_offset }
             }
             Ok(Some(base_offset)) => {
@@ -52,7 +56,7 @@ impl State {
 
 impl Log {
     /// Whether the batch may be appended; its first offset if the log holds it already.
-    fn check(&self, batch: &BatchEntry, fence: Option<i16>) -> Result<Option<i64>, Refusal> {
+    fn check(&self, batch: &BatchEntry, fence: i16) -> Result<Option<i64>, Refusal> {
         if batch.leader_epoch >= 0 && batch.leader_epoch < self.leader_epoch {
             return Err(Refusal::FencedLeaderEpoch);
         }
@@ -66,7 +70,7 @@ impl Log {
             return Ok(Some(base_offset));
         }
         let opens = batch.part == Part::Inside && !self.transactions.open.contains_key(&sent.id);
-        if opens && fence.is_some_and(|epoch| sent.epoch < epoch) {
+        if opens && sent.epoch < fence {
             return Err(Refusal::InvalidProducerEpoch);
         }
         if batch.part == Part::Outside && self.transactions.open.contains_key(&sent.id) {
@@ -81,10 +85,6 @@ impl Log {
         self.end_bytes += i64::from(batch.size);
         self.peak_timestamp = self.peak_timestamp.max(batch.max_timestamp);
         let last_offset = self.next_offset - 1;
-        if let Some(sent) = batch.producer {
-            self.producers.entry(sent.id).or_default().record(sent, batch, base_offset);
-            self.transactions.note(batch, base_offset);
-        }
         let mut extent = Extent {
             base_offset,
             last_offset,
@@ -109,6 +109,25 @@ impl Log {
         let (peak_timestamp, end_bytes) = (self.peak_timestamp, self.end_bytes);
         self.extents.insert(last_offset, Placed { extent, peak_timestamp, end_bytes });
         base_offset
+    }
+
+    /// One that the log meets again takes the decisions that logs have forgotten.
+    fn note_producer(
+        &mut self,
+        batch: &BatchEntry,
+        base_offset: i64,
+        fence: &Fence,
+        now: Duration,
+    ) {
+        let Some(sent) = batch.producer else { return };
+        let met = || Producer {
+            ended: fence.decision.map(|decision| (decision, base_offset)),
+            ..Producer::default()
+        };
+        let producer = self.producers.entry(sent.id).or_insert_with(met);
+        producer.appended_at = now;
+        producer.record(sent, batch, base_offset);
+        self.transactions.note(batch, base_offset);
     }
 }
 

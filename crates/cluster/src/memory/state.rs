@@ -1,6 +1,7 @@
 //! Topics, logs and objects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -18,8 +19,10 @@ pub struct State {
     pub(super) logs: BTreeMap<LogId, Log>,
     pub(super) objects: BTreeMap<ObjectKey, Object>,
     pub(super) commits: u64,
-    /// The lowest epoch with which a producer opens transactions.
-    pub(super) fences: BTreeMap<i64, i16>,
+    /// By producer.
+    pub(super) fences: BTreeMap<i64, Fence>,
+    /// Time since the state was made.
+    pub(super) clock: Duration,
     /// Keys of generations below this have expired.
     pub(super) expired_below: u32,
 }
@@ -50,10 +53,19 @@ pub(super) struct Placed {
 pub(super) struct Producer {
     pub(super) epoch: i16,
     pub(super) last_timestamp: i64,
+    pub(super) appended_at: Duration,
     /// Decision and offset of its last marker that has a decision.
     pub(super) ended: Option<(i64, i64)>,
     /// Of this epoch, oldest first.
     pub(super) marks: Vec<Mark>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Fence {
+    /// The lowest epoch with which the producer opens transactions.
+    pub(super) epoch: i16,
+    /// The greatest decision of the producer in the logs that forgot it.
+    pub(super) decision: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,6 +115,11 @@ impl Transactions {
 }
 
 impl State {
+    /// Moves the clock, which stands still otherwise.
+    pub fn pass(&mut self, time: Duration) {
+        self.clock = self.clock.saturating_add(time);
+    }
+
     /// As [`crate::Sequencer::find`], for one log.
     #[must_use]
     pub fn find(&self, find: &Find) -> Option<Found> {

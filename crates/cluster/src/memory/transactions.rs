@@ -1,11 +1,14 @@
 //! Transactions and producers of a log.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::sequencer::{AbortedTransaction, LogId, LogProducer, OpenTransaction};
+use crate::sequencer::{
+    AbortedTransaction, ExpiredProducers, LogId, LogProducer, OpenTransaction, ProducerPlace,
+};
 use crate::{Answer, Error};
 
-use super::state::{Log, State};
+use super::state::{Log, Producer, State};
 
 impl Log {
     pub(super) fn last_stable_offset(&self) -> i64 {
@@ -55,12 +58,56 @@ impl State {
         Ok(producers.collect())
     }
 
+    /// As [`crate::Sequencer::expire_producers`].
+    pub fn expire_producers(
+        &mut self,
+        after: Option<ProducerPlace>,
+        age: Duration,
+        producers_max: usize,
+    ) -> ExpiredProducers {
+        let all = self.logs.iter().flat_map(|(log, known)| {
+            let ids = known.producers.keys();
+            ids.map(|producer_id| ProducerPlace { log: *log, producer_id: *producer_id })
+        });
+        let looked: Vec<_> = all.filter(|place| Some(*place) > after).take(producers_max).collect();
+        let mut forgotten = 0;
+        for ProducerPlace { log, producer_id } in &looked {
+            let is_served = self.exists(*log);
+            let Some(log) = self.logs.get_mut(log).filter(|_| is_served) else { continue };
+            let is_open = log.transactions.open.contains_key(producer_id);
+            let clock = self.clock;
+            let is_old = |producer: &Producer| clock - producer.appended_at >= age;
+            if is_open || !log.producers.get(producer_id).is_some_and(is_old) {
+                continue;
+            }
+            forgotten += 1;
+            let ended = log.producers.remove(producer_id).and_then(|producer| producer.ended);
+            if let Some((decision, _)) = ended {
+                let fence = self.fences.entry(*producer_id).or_default();
+                fence.decision = fence.decision.max(Some(decision));
+            }
+        }
+        ExpiredProducers { last: looked.last().copied(), forgotten }
+    }
+
     /// As [`crate::Sequencer::fence`].
     pub fn fence(&mut self, producer_id: i64, epoch: i16) -> Vec<LogId> {
-        let fence = self.fences.entry(producer_id).or_insert(epoch);
-        *fence = epoch.max(*fence);
+        let fence = self.fences.entry(producer_id).or_default();
+        fence.epoch = epoch.max(fence.epoch);
         let open = self.all_open().filter(|open| open.producer_id == producer_id);
         open.map(|open| open.log).collect()
+    }
+
+    /// As [`crate::Sequencer::fences`].
+    #[must_use]
+    pub fn fences(&self, after: Option<i64>, producers_max: usize) -> Vec<i64> {
+        let behind = self.fences.keys().filter(|producer_id| Some(**producer_id) > after);
+        behind.take(producers_max).copied().collect()
+    }
+
+    /// As [`crate::Sequencer::remove_fences`].
+    pub fn remove_fences(&mut self, producers: &[i64]) {
+        self.fences.retain(|producer_id, _| !producers.contains(producer_id));
     }
 
     /// As [`crate::Sequencer::open_transactions`].

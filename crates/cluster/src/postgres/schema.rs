@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0005_keys.sql"),
     include_str!("0006_fences.sql"),
     include_str!("0007_requests.sql"),
+    include_str!("0008_expiration.sql"),
 ];
 
 /// Applies what is missing, each step in a transaction, and counts the steps. Two programs do not

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_cluster::{
-    AbortedTransaction, Answer, Commit, Error, Extent, Find, Found, LogId, LogProducer, Memory,
-    ObjectKey, OpenTransaction, Outcome, Retention, Sequencer, Store, Swap, Topic,
+    AbortedTransaction, Answer, Commit, Error, ExpiredProducers, Extent, Find, Found, LogId,
+    LogProducer, Memory, ObjectKey, OpenTransaction, Outcome, ProducerPlace, Retention, Sequencer,
+    Store, Swap, Topic,
 };
 use tokio::time::{Instant, sleep_until, timeout};
 use uuid::Uuid;
@@ -215,8 +216,29 @@ impl Sequencer for FaultySequencer {
         self.run(move |memory| async move { memory.producers(log).await }).await
     }
 
+    async fn expire_producers(
+        &self,
+        after: Option<ProducerPlace>,
+        age: Duration,
+        producers_max: i32,
+    ) -> Answer<ExpiredProducers> {
+        let request = move |memory: Memory| async move {
+            memory.expire_producers(after, age, producers_max).await
+        };
+        self.run(request).await
+    }
+
     async fn fence(&self, producer_id: i64, epoch: i16) -> Answer<Vec<LogId>> {
         self.run(move |memory| async move { memory.fence(producer_id, epoch).await }).await
+    }
+
+    async fn fences(&self, after: Option<i64>, producers_max: i64) -> Answer<Vec<i64>> {
+        self.run(move |memory| async move { memory.fences(after, producers_max).await }).await
+    }
+
+    async fn remove_fences(&self, producers: &[i64]) -> Answer<()> {
+        let producers = producers.to_vec();
+        self.run(|memory| async move { memory.remove_fences(&producers).await }).await
     }
 
     async fn open_transactions(

@@ -5,6 +5,7 @@
 mod batches;
 mod bucket;
 mod compaction;
+mod expiration;
 mod faults;
 mod frames;
 mod model;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use moldau_cluster::{
     BatchEntry, Commit, Find, LogId, Marker, Memory, ObjectKey, OpenTransaction, Part, Postgres,
-    ProducerBatch, Retention, Sequencer, Swap, Topic,
+    ProducerBatch, ProducerPlace, Retention, Sequencer, Swap, Topic,
 };
 use uuid::Uuid;
 
@@ -39,6 +39,8 @@ enum Request {
     FindLatest(LogId),
     Aborted(LogId, i64, i64),
     Fence(i64, i16),
+    RemoveFences(Vec<i64>),
+    ExpireProducers(Option<ProducerPlace>, Duration, i32),
     OpenTransactions(Option<OpenTransaction>, i64),
     Producers(LogId),
     Sizes(Vec<LogId>),
@@ -71,6 +73,14 @@ async fn answer(sequencer: &impl Sequencer, request: &Request) -> String {
         Request::Producers(log) => format!("{:?}", sequencer.producers(*log).await),
         Request::Fence(producer_id, epoch) => {
             format!("{:?}", sequencer.fence(*producer_id, *epoch).await)
+        }
+        Request::RemoveFences(producers) => {
+            let before = sequencer.fences(None, 1).await;
+            sequencer.remove_fences(producers).await.unwrap();
+            format!("{before:?} {:?}", sequencer.fences(Some(-1), 9).await)
+        }
+        Request::ExpireProducers(after, age, most) => {
+            format!("{:?}", sequencer.expire_producers(*after, *age, *most).await)
         }
         Request::OpenTransactions(after, most) => {
             format!("{:?}", sequencer.open_transactions(*after, *most).await)
@@ -115,7 +125,13 @@ impl Life {
             62 => Request::FindLatest(self.log()),
             63 => Request::Producers(self.log()),
             64 => Request::Aborted(self.log(), self.random.i64(-1..40), self.random.i64(0..60)),
-            65..70 => Request::Trim(self.log(), self.random.i64(-1..40)),
+            65..69 => Request::Trim(self.log(), self.random.i64(-1..40)),
+            69 => {
+                let after = ProducerPlace { log: self.log(), producer_id: self.random.i64(0..2) };
+                let after = self.random.bool().then_some(after);
+                let age = Duration::from_hours(self.random.u64(..2));
+                Request::ExpireProducers(after, age, self.random.i32(0..4))
+            }
             70..74 => {
                 let before_timestamp = self.random.bool().then(|| self.random.i64(0..60));
                 let bytes = self.random.bool().then(|| self.random.i64(0..2_000));
@@ -130,6 +146,9 @@ impl Life {
             93..95 => self.topic(),
             95 => Request::GrowTopic(self.log().topic, self.random.i32(1..5)),
             96 => Request::DeleteTopic(self.log().topic),
+            97 if self.random.u32(..4) == 0 => {
+                Request::RemoveFences(vec![self.random.i64(0..2), self.random.i64(0..2)])
+            }
             97 => Request::Fence(self.random.i64(0..2), self.random.i16(0..3)),
             98 => {
                 let after = OpenTransaction { producer_id: 0, log: self.log() };

@@ -76,6 +76,18 @@ impl Transactions {
         Decision { reply: Ok(()), changes: vec![Change { record, ending: None }] }
     }
 
+    /// Those of some producers that no id has, and whose markers are written. They get no id later.
+    pub fn strangers(&self, producers: Vec<i64>) -> BTreeSet<i64> {
+        let mut strangers: BTreeSet<i64> = producers.into_iter().collect();
+        for known in self.by_id.values() {
+            let marked = known.unmarked.as_ref().map(|unmarked| unmarked.producer);
+            for producer in [known.producer, known.previous].into_iter().chain(marked) {
+                strangers.remove(&producer.id);
+            }
+        }
+        strangers
+    }
+
     /// Whether the producer may be the one of the id: another broker asks, whose state may be old.
     pub fn may_be(&self, id: &str, producer: ProducerIdentity) -> bool {
         let known = self.by_id.get(id).map(|known| known.producer);

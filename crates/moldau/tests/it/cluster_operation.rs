@@ -40,7 +40,7 @@ fn a_cluster_is_set_up_watched_checked_and_cleaned() {
         let services = Services::start(dir.path()).await;
         let file = services.file(1);
         told("status", &file, &[], 1, "moldau cluster init").await;
-        told("init", &file, &[], 0, "has the schema 7, made in 7 steps").await;
+        told("init", &file, &[], 0, "has the schema 8, made in 8 steps").await;
         told("init", &file, &[], 0, "nothing was changed").await;
         told("status", &file, &[], 1, "No broker is alive; there is no controller.\n").await;
         let text = std::fs::read_to_string(&file).unwrap();

@@ -1,8 +1,10 @@
 //! All orders of events of two transactions of one producer. The first is aborted, the second is
 //! committed. Two brokers write the marker of the first; batches and markers are lost, repeated,
-//! and take effect late, and the log is sorted and trimmed meanwhile.
+//! and take effect late, and the log is sorted and trimmed meanwhile. It forgets the producer
+//! once its batches cannot be late any more, while markers can.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use moldau_cluster::{
     BatchEntry, Commit, Extent, Find, Marker, Outcome, Part, ProducerBatch, State, Swap, Topic,
@@ -47,6 +49,7 @@ struct World {
     objects: Vec<u8>,
     is_sorted: bool,
     is_trimmed: bool,
+    has_forgotten: bool,
 }
 
 /// How far the producer is.
@@ -71,6 +74,7 @@ enum Action {
     GiveUp,
     Sort,
     Trim,
+    Expire,
 }
 
 impl Model for Transactions {
@@ -88,6 +92,7 @@ impl Model for Transactions {
             objects: vec![],
             is_sorted: false,
             is_trimmed: false,
+            has_forgotten: false,
         }]
     }
 
@@ -109,6 +114,9 @@ impl Model for Transactions {
         if !world.is_sorted && world.extents().len() > 1 {
             actions.push(Action::Sort);
         }
+        if !world.has_forgotten && ![FIRST, SECOND].iter().any(|it| world.requests.contains(it)) {
+            actions.push(Action::Expire);
+        }
         if !world.is_trimmed && world.high_watermark() > 1 {
             actions.push(Action::Trim);
         }
@@ -124,6 +132,11 @@ impl Model for Transactions {
                 world.is_trimmed = true;
                 world.sequencer.trim(LOG, 1).unwrap();
                 while world.sequencer.sweep(10) {}
+            }
+            Action::Expire => {
+                let expired = world.sequencer.expire_producers(None, Duration::ZERO, 10);
+                world.has_forgotten = true;
+                (expired.forgotten > 0).then_some(())?;
             }
             Action::Effect(object) => self.effect(&mut world, object, true),
             Action::Silent(object) => self.effect(&mut world, object, false),
@@ -158,6 +171,15 @@ impl Model for Transactions {
                     && world.objects.contains(&SECOND)
                     && FIRST_ENDS.iter().any(|end| world.requests.contains(end))
             }),
+            Property::sometimes(
+                "a marker is late where the producer was forgotten",
+                |_, world: &World| {
+                    world.has_forgotten
+                        && world.stage == Stage::EndsSecond
+                        && world.find().last_stable_offset < world.high_watermark()
+                        && FIRST_ENDS.iter().any(|end| world.requests.contains(end))
+                },
+            ),
             Property::sometimes("a batch is late", |_, world: &World| {
                 world.stage == Stage::SendsSecond
                     && !world.objects.contains(&FIRST)

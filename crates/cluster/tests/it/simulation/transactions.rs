@@ -17,7 +17,7 @@ impl Life {
     /// aborted under the next epoch, while batches of it may be under way.
     pub(super) fn transactions(&self, id: i64) -> JoinHandle<()> {
         let (writers, acknowledged) = (self.writers.clone(), self.acknowledged.clone());
-        let owners = self.owners.clone();
+        let (owners, pause) = (self.owners.clone(), self.long_pause());
         let mut random = fastrand::Rng::with_seed(self.seed ^ (id.cast_unsigned() << 32));
         tokio::spawn(async move {
             let (mut epoch, mut sequences) = (0, BTreeMap::<i32, i32>::new());
@@ -63,6 +63,9 @@ impl Life {
                 let wanted = Decision { producer: id, number, epoch, commits, partitions };
                 assert_eq!(owners.end(wanted).await, commits, "a decision is kept");
                 pass(Duration::from_millis(random.u64(..2_000))).await;
+                if number == TRANSACTIONS / 2 {
+                    pass(pause).await;
+                }
             }
         })
     }
