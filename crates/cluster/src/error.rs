@@ -168,6 +168,18 @@ pub enum StoreRefusal {
 }
 
 impl Error {
+    /// Whether a service does not answer, or refuses all requests of a kind.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        matches!(
+            self,
+            Self::SequencerAway(_)
+                | Self::StoreAway(_)
+                | Self::DatabaseRefused(_)
+                | Self::StoreRefused(_)
+        )
+    }
+
     /// Whether the same request can succeed later.
     #[must_use]
     pub fn is_retriable(&self) -> bool {

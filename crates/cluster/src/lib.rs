@@ -16,6 +16,9 @@
 //! | `store` | requests to the object store |
 //! | `bucket` | a bucket of S3 or of a store that is compatible |
 //! | `retry` | requests that are asked until there is an answer |
+//! | `availability` | whether the database and the store answer |
+//! | `measured` | counts of the requests to a store |
+//! | `durations` | histograms |
 //! | `writer` | appends: collect, put, commit |
 //! | `reader` | reads through a cache of ranges |
 //! | `wakes` | hints to reads that wait for records |
@@ -36,12 +39,15 @@
 //! - Frames of an epoch are appended only while no later epoch has begun.
 //! - An offset below the high watermark never changes its record; compaction may remove it.
 
+mod availability;
 mod bucket;
 mod check;
 pub mod compactor;
+mod durations;
 mod error;
 mod frames;
 pub mod garbage;
+mod measured;
 mod memory;
 pub mod object;
 mod postgres;
@@ -55,13 +61,18 @@ mod store;
 mod wakes;
 mod writer;
 
+pub use availability::{Availability, Service};
 pub use bucket::{Addressing, Bucket, BucketSettings, Credentials, Listed};
 pub use check::{Checked, Finding, check};
+pub use durations::{Durations, DurationsRead};
 pub use error::{Error, StoreRefusal};
 pub use frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration};
+pub use measured::{Measured, StoreMetrics};
 pub use memory::{FrameState, Memory, State};
-pub use postgres::{BrokerStatus, Named, NamedPages, Postgres, Settings, Status, Table, Telling};
-pub use reader::{Lookup, Reader, ReaderOptions, Records, TimedRecord};
+pub use postgres::{
+    BrokerStatus, Database, Named, NamedPages, Postgres, Settings, Status, Table, Telling,
+};
+pub use reader::{Lookup, Reader, ReaderMetrics, ReaderOptions, Records, TimedRecord};
 pub use requests::{Fate, Requests};
 pub use sequencer::{
     AbortedTransaction, Answer, BatchEntry, Commit, ExpiredProducers, Extent, Find, Found, LogId,
@@ -70,4 +81,4 @@ pub use sequencer::{
 };
 pub use store::Store;
 pub use wakes::Wakes;
-pub use writer::{AppendBatch, Pending, Writer, WriterOptions};
+pub use writer::{AppendBatch, Pending, Writer, WriterMetrics, WriterOptions};

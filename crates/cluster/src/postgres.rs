@@ -3,6 +3,7 @@
 
 mod address;
 mod arrays;
+mod database;
 mod frames;
 mod keeper;
 mod link;
@@ -34,6 +35,7 @@ use self::address::Address;
 use self::arrays::{BatchArrays, ExtentArrays, LogArrays};
 use self::link::Pool;
 
+pub use self::database::Database;
 pub use self::naming::{Named, NamedPages};
 pub use self::status::{BrokerStatus, Status, Table};
 pub use self::telling::Telling;
@@ -65,6 +67,7 @@ impl Settings {
 #[derive(Clone)]
 pub struct Postgres {
     pool: Arc<Pool>,
+    database: Arc<Database>,
     /// Guards the generation of keys, and when it was asked for.
     generation: Arc<Mutex<Option<(u32, Instant)>>>,
 }
@@ -87,7 +90,14 @@ impl Postgres {
     pub async fn connect(settings: &Settings) -> Answer<Self> {
         let pool = Pool::new(settings)?;
         schema::check(&pool).await?;
-        Ok(Self { pool: Arc::new(pool), generation: Arc::default() })
+        let database = Arc::new(Database::new(settings.connections_max));
+        Ok(Self { pool: Arc::new(pool), database, generation: Arc::default() })
+    }
+
+    /// What the requests to the database show.
+    #[must_use]
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
     }
 
     /// Makes the prefix of the bucket the place of this cluster's objects, if nothing else is.
@@ -135,7 +145,8 @@ impl Postgres {
     }
 
     async fn query(&self, text: &'static str, values: &[&(dyn ToSql + Sync)]) -> Answer<Vec<Row>> {
-        self.pool.query(text, values).await
+        // Boxed, as opening a connection makes the future large.
+        self.database.query(Box::pin(self.pool.query(text, values))).await
     }
 
     async fn one<T>(&self, text: &'static str, values: &[&(dyn ToSql + Sync)]) -> Answer<T>

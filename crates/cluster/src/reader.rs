@@ -6,6 +6,7 @@ mod lookup;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -73,6 +74,41 @@ pub struct Records {
     pub aborted: Vec<AbortedTransaction>,
 }
 
+/// What is counted of reads.
+#[derive(Debug)]
+pub struct ReaderMetrics {
+    /// Ranges of objects that were in the cache, or on their way into it.
+    pub hits: AtomicU64,
+    /// Those that were not.
+    pub misses: AtomicU64,
+    /// Bytes in the cache.
+    pub cached_bytes: AtomicUsize,
+    /// Their limit.
+    pub cached_bytes_max: usize,
+    /// Reads that met an object which is damaged or lost.
+    pub damaged: AtomicU64,
+}
+
+impl ReaderMetrics {
+    fn new(cached_bytes_max: usize) -> Self {
+        Self {
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            cached_bytes: AtomicUsize::new(0),
+            cached_bytes_max,
+            damaged: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts an object that is damaged or lost.
+    fn note<T>(&self, answer: Answer<T>) -> Answer<T> {
+        if matches!(answer, Err(Error::Damaged { .. })) {
+            self.damaged.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
 /// What of a log a reader is to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum View {
@@ -88,6 +124,7 @@ pub struct Reader<Q, S> {
     block_bytes: u64,
     poll: Duration,
     cache: Cache,
+    metrics: Arc<ReaderMetrics>,
     tail_reads: Semaphore,
     cold_reads: Semaphore,
 }
@@ -95,18 +132,26 @@ pub struct Reader<Q, S> {
 impl<Q: Sequencer, S: Store> Reader<Q, S> {
     /// An empty cache over the store.
     pub fn new(sequencer: Arc<Q>, store: Arc<S>, options: ReaderOptions) -> Self {
+        let metrics = Arc::new(ReaderMetrics::new(options.cache_bytes));
         Self {
             sequencer,
             store,
             block_bytes: options.block_bytes.max(1),
             poll: options.poll.max(POLL_MIN),
-            cache: Cache::new(options.cache_bytes),
+            cache: Cache::new(options.cache_bytes, metrics.clone()),
+            metrics,
             tail_reads: Semaphore::new(options.tail_reads_max.max(1)),
             cold_reads: Semaphore::new(options.cold_reads_max.max(1)),
         }
     }
 
-    /// Reads from an offset on: the first extent, and more while they fit into `bytes_max`.
+    /// What is counted of the reads.
+    pub fn metrics(&self) -> &Arc<ReaderMetrics> {
+        &self.metrics
+    }
+
+    /// Reads from an offset on: the first extent, and more while they fit into `bytes_max`, up to
+    /// an object that is damaged or lost.
     ///
     /// # Errors
     /// [`Error::UnknownLog`], [`Error::OffsetOutOfRange`], [`Error::Damaged`], or a retriable one.
@@ -139,11 +184,11 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
             match self.read_once(log, offset, bytes_max, view).await {
                 // The extents were trimmed or swapped after the lookup.
                 Err(Error::ObjectMissing(key)) => missing = Some(key),
-                answer => return answer,
+                answer => return self.metrics.note(answer),
             }
         }
         let key = missing.expect("a read ends, or misses an object");
-        Err(Error::Damaged { key, reason: "the store has lost it" })
+        self.metrics.note(Err(Error::Damaged { key, reason: LOST }))
     }
 
     /// As [`Self::read`], but at the high watermark it waits for records until the deadline.
@@ -209,7 +254,15 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
             if !records.batches.is_empty() && size > room {
                 break;
             }
-            let bytes = self.extent(extent, size).await?;
+            let bytes = match self.extent(extent, size).await {
+                // The next read begins there, and fails if the object is still missing.
+                Err(Error::Damaged { .. } | Error::ObjectMissing(_))
+                    if !records.batches.is_empty() =>
+                {
+                    break;
+                }
+                bytes => bytes?,
+            };
             room = room.saturating_sub(size);
             // An extent may begin with batches below the offset, or have none behind it, and go on
             // behind the end.
@@ -293,6 +346,8 @@ fn within(bytes: &Bytes, offset: i64, end: i64) -> Bytes {
     bytes.slice(from..until)
 }
 
+/// Why an object is damaged that is not there after several lookups.
+const LOST: &str = "the store has lost it";
 /// A lookup takes about a millisecond.
 const POLL_MIN: Duration = Duration::from_millis(10);
 /// An object that is missing was trimmed or swapped since its lookup, which is rare.

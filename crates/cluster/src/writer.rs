@@ -16,12 +16,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Error;
+use crate::durations::Durations;
 use crate::object::ObjectBuilder;
 use crate::sequencer::{Answer, BatchEntry, LogId, Outcome, Part, ProducerBatch, Sequencer};
 use crate::store::Store;
 use crate::wakes::Wakes;
 
-use self::commits::{Sealed, Uploaded};
+use self::commits::{Commits, Sealed, Uploaded};
 
 /// When objects are written, and how much waits.
 #[derive(Debug, Clone, Copy)]
@@ -84,11 +85,49 @@ impl Pending {
     }
 }
 
+/// What is counted of appends.
+#[derive(Debug)]
+pub struct WriterMetrics {
+    /// From the arrival of a batch to the PUT of its object.
+    pub collects: Durations,
+    /// Of the commits of objects.
+    pub commits: Durations,
+    /// From the arrival of a batch to its offset.
+    pub appends: Durations,
+    room: Arc<Semaphore>,
+    queue_bytes_max: usize,
+}
+
+impl WriterMetrics {
+    fn new(queue_bytes_max: usize) -> Self {
+        let queue_bytes_max = queue_bytes_max.min(Semaphore::MAX_PERMITS);
+        Self {
+            collects: Durations::default(),
+            commits: Durations::default(),
+            appends: Durations::default(),
+            room: Arc::new(Semaphore::new(queue_bytes_max)),
+            queue_bytes_max,
+        }
+    }
+
+    /// Bytes of batches without an answer.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.queue_bytes_max.saturating_sub(self.room.available_permits())
+    }
+
+    /// Their limit.
+    #[must_use]
+    pub fn waiting_bytes_max(&self) -> usize {
+        self.queue_bytes_max
+    }
+}
+
 /// Appends of one broker.
 #[derive(Debug)]
 pub struct Writer {
     appends: mpsc::Sender<Append>,
-    room: Arc<Semaphore>,
+    metrics: Arc<WriterMetrics>,
     tasks: [JoinHandle<()>; 2],
 }
 
@@ -103,6 +142,8 @@ struct Append {
 struct Waiter {
     batches_count: usize,
     answer: oneshot::Sender<Answer<Vec<Outcome>>>,
+    /// When the batches arrived.
+    arrived: Instant,
     /// Room in the queue until the answer.
     _room: OwnedSemaphorePermit,
 }
@@ -128,12 +169,23 @@ impl Writer {
         }
         let (appends, queue) = mpsc::channel(APPENDS_MAX);
         let (sealed, order) = mpsc::channel(options.objects_in_flight);
-        let collector =
-            Collector { sequencer: sequencer.clone(), store: store.clone(), options, sealed };
-        let commits = commits::run(sequencer, store, wakes, options.timeout, order);
-        let room = Arc::new(Semaphore::new(options.queue_bytes_max.min(Semaphore::MAX_PERMITS)));
-        let tasks = [tokio::spawn(collector.run(queue)), tokio::spawn(commits)];
-        Ok(Self { appends, room, tasks })
+        let metrics = Arc::new(WriterMetrics::new(options.queue_bytes_max));
+        let collector = Collector {
+            sequencer: sequencer.clone(),
+            store: store.clone(),
+            options,
+            metrics: metrics.clone(),
+            sealed,
+        };
+        let commits =
+            Commits { sequencer, store, wakes, metrics: metrics.clone(), timeout: options.timeout };
+        let tasks = [tokio::spawn(collector.run(queue)), tokio::spawn(commits.run(order))];
+        Ok(Self { appends, metrics, tasks })
+    }
+
+    /// What is counted of the appends.
+    pub fn metrics(&self) -> &Arc<WriterMetrics> {
+        &self.metrics
     }
 
     /// Queues batches for one object. Appends are made in the order of these calls.
@@ -143,10 +195,11 @@ impl Writer {
     pub fn append(&self, batches: Vec<AppendBatch>) -> Answer<Pending> {
         let bytes: usize = batches.iter().map(|batch| batch.bytes.len()).sum();
         let permits = u32::try_from(bytes).map_err(|_| Error::QueueFull)?;
-        let room = self.room.clone().try_acquire_many_owned(permits);
+        let room = self.metrics.room.clone().try_acquire_many_owned(permits);
         let room = room.map_err(|_| Error::QueueFull)?;
         let (answer, pending) = oneshot::channel();
-        let waiter = Waiter { batches_count: batches.len(), answer, _room: room };
+        let (batches_count, arrived) = (batches.len(), Instant::now());
+        let waiter = Waiter { batches_count, answer, arrived, _room: room };
         self.appends.try_send(Append { batches, waiter }).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Error::QueueFull,
             mpsc::error::TrySendError::Closed(_) => Error::Stopped,
@@ -168,6 +221,7 @@ struct Collector<Q, S> {
     sequencer: Arc<Q>,
     store: Arc<S>,
     options: WriterOptions,
+    metrics: Arc<WriterMetrics>,
     sealed: mpsc::Sender<Sealed>,
 }
 
@@ -190,7 +244,11 @@ impl<Q: Sequencer, S: Store> Collector<Q, S> {
             let (object, batches, waiters) = open.seal();
             // Waits while too many objects are in flight.
             let Ok(slot) = self.sealed.reserve().await else { return };
-            let deadline = Instant::now() + self.options.timeout;
+            let now = Instant::now();
+            for waiter in &waiters {
+                self.metrics.collects.add(now.duration_since(waiter.arrived));
+            }
+            let deadline = now + self.options.timeout;
             let (sequencer, store) = (self.sequencer.clone(), self.store.clone());
             let upload = Uploaded::start(sequencer, store, object, deadline);
             slot.send(Sealed { upload, batches, waiters, deadline });

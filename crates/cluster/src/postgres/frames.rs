@@ -2,20 +2,33 @@
 
 use bytes::Bytes;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use crate::frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration};
+use crate::frames::{Asked, BrokerRow, Frame, Frames, Owner, Ownership, Registration, Session};
 use crate::{Answer, Error};
 
 use super::session::Opening;
 use super::{Postgres, value};
 
+impl Postgres {
+    /// Begins a session that holds what one statement locks.
+    async fn session(
+        &self,
+        text: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Answer<(Vec<Row>, Session)> {
+        let begin =
+            async move { Opening::of(&self.pool).await?.lock(&self.pool, text, values).await };
+        self.database.observe("begin a session", Box::pin(begin)).await
+    }
+}
+
 impl Frames for Postgres {
     fn claim<'a>(&'a self, broker: i32, address: &'a str) -> Asked<'a, Option<Ownership>> {
         Box::pin(async move {
-            let opening = Opening::of(&self.pool).await?;
             let text = "select * from moldau.claim_frames($1, $2)";
-            let (rows, session) = opening.lock(&self.pool, text, &[&broker, &address]).await?;
+            let (rows, session) = self.session(text, &[&broker, &address]).await?;
             let Some(row) = rows.first() else { return Ok(None) };
             Ok(Some(Ownership::of(value(row, 0)?, value(row, 1)?, session)))
         })
@@ -77,10 +90,9 @@ impl Frames for Postgres {
     fn register(&self, broker: BrokerRow) -> Asked<'_, Registration> {
         Box::pin(async move {
             let BrokerRow { id, host, port, rack } = broker;
-            let opening = Opening::of(&self.pool).await?;
             let text = "select moldau.register($1, $2, $3, $4)";
-            let (rows, session) =
-                opening.lock(&self.pool, text, &[&id, &host, &i32::from(port), &rack]).await?;
+            let values: [&(dyn ToSql + Sync); 4] = [&id, &host, &i32::from(port), &rack];
+            let (rows, session) = self.session(text, &values).await?;
             let is_registered = rows.first().is_some_and(|row| matches!(row.try_get(0), Ok(true)));
             if is_registered {
                 Ok(Registration::of(session))

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -9,9 +10,12 @@ use tokio::sync::OnceCell;
 
 use crate::sequencer::{Answer, ObjectKey};
 
+use super::ReaderMetrics;
+
 #[derive(Debug)]
 pub(super) struct Cache {
     bytes_max: usize,
+    metrics: Arc<ReaderMetrics>,
     /// Guards the list of ranges; their loads run without it.
     ranges: Mutex<Ranges>,
 }
@@ -34,8 +38,8 @@ struct Slot {
 }
 
 impl Cache {
-    pub(super) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, ranges: Mutex::default() }
+    pub(super) fn new(bytes_max: usize, metrics: Arc<ReaderMetrics>) -> Self {
+        Self { bytes_max, metrics, ranges: Mutex::default() }
     }
 
     /// The range, loaded if it is not there. A load that fails is tried by the next that waits.
@@ -47,11 +51,21 @@ impl Cache {
     ) -> Answer<Bytes> {
         let id = (key, start);
         let cell = self.with(|ranges| ranges.cell(id));
-        let loaded = cell.get_or_try_init(|| load).await.cloned();
-        self.with(|ranges| match &loaded {
-            Ok(bytes) => ranges.count(id, bytes.len(), self.bytes_max),
-            Err(_) => ranges.drop_empty(id, &cell),
+        let mut counter = &self.metrics.hits;
+        let load = || {
+            counter = &self.metrics.misses;
+            load
+        };
+        let loaded = cell.get_or_try_init(load).await.cloned();
+        counter.fetch_add(1, Ordering::Relaxed);
+        let held = self.with(|ranges| {
+            match &loaded {
+                Ok(bytes) => ranges.count(id, bytes.len(), self.bytes_max),
+                Err(_) => ranges.drop_empty(id, &cell),
+            }
+            ranges.bytes
         });
+        self.metrics.cached_bytes.store(held, Ordering::Relaxed);
         loaded
     }
 

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::sequencer::{Answer, Extent, Find, LogId, Sequencer};
 use crate::store::Store;
 
-use super::{EXTENTS_MAX, LOOKUPS_MAX, Reader};
+use super::{EXTENTS_MAX, LOOKUPS_MAX, LOST, Reader};
 
 /// What is looked for by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +42,11 @@ impl<Q: Sequencer, S: Store> Reader<Q, S> {
             match self.look_up_once(log, lookup).await {
                 // The extents were trimmed or swapped after the lookup.
                 Err(Error::ObjectMissing(key)) => missing = Some(key),
-                answer => return answer,
+                answer => return self.metrics.note(answer),
             }
         }
         let key = missing.expect("a lookup ends, or misses an object");
-        Err(Error::Damaged { key, reason: "the store has lost it" })
+        self.metrics.note(Err(Error::Damaged { key, reason: LOST }))
     }
 
     async fn look_up_once(&self, log: LogId, lookup: Lookup) -> Answer<Option<TimedRecord>> {

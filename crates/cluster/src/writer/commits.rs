@@ -15,7 +15,7 @@ use crate::sequencer::{Answer, BatchEntry, Commit, LogId, ObjectKey, Outcome, Se
 use crate::store::{Store, upload};
 use crate::wakes::Wakes;
 
-use super::Waiter;
+use super::{Waiter, WriterMetrics};
 
 /// A collected object that is being put.
 pub(super) struct Sealed {
@@ -45,61 +45,71 @@ impl Uploaded {
 }
 
 /// Commits objects in their order, and answers their appends.
-pub(super) async fn run<Q: Sequencer, S: Store>(
-    sequencer: Arc<Q>,
-    store: Arc<S>,
-    wakes: Arc<Wakes>,
-    timeout: Duration,
-    mut order: mpsc::Receiver<Sealed>,
-) {
-    while let Some(sealed) = order.recv().await {
-        let Sealed { upload: Uploaded { object, task }, batches, waiters, deadline } = sealed;
-        let key = task.await.unwrap_or(Err(Error::Stopped));
-        // Time for the commit itself, even if the upload took all of it.
-        let deadline = deadline.max(Instant::now() + timeout / 4);
-        let logs: BTreeSet<LogId> = batches.iter().map(|batch| batch.log).collect();
-        let outcomes = match key {
-            Ok(key) => {
-                commit(&*sequencer, &*store, Commit { key, batches }, object, deadline).await
+pub(super) struct Commits<Q, S> {
+    pub(super) sequencer: Arc<Q>,
+    pub(super) store: Arc<S>,
+    pub(super) wakes: Arc<Wakes>,
+    pub(super) metrics: Arc<WriterMetrics>,
+    pub(super) timeout: Duration,
+}
+
+impl<Q: Sequencer, S: Store> Commits<Q, S> {
+    pub(super) async fn run(self, mut order: mpsc::Receiver<Sealed>) {
+        while let Some(sealed) = order.recv().await {
+            let Sealed { upload: Uploaded { object, task }, batches, waiters, deadline } = sealed;
+            let key = task.await.unwrap_or(Err(Error::Stopped));
+            // Time for the commit itself, even if the upload took all of it.
+            let deadline = deadline.max(Instant::now() + self.timeout / 4);
+            let logs: BTreeSet<LogId> = batches.iter().map(|batch| batch.log).collect();
+            let outcomes = match key {
+                Ok(key) => self.commit(Commit { key, batches }, object, deadline).await,
+                Err(error) => Err(error),
+            };
+            // Also in doubt: whoever looks up a log in vain waits on.
+            self.wakes.announce(logs);
+            self.answer(outcomes, waiters);
+        }
+    }
+
+    async fn commit(
+        &self,
+        mut commit: Commit,
+        object: Bytes,
+        deadline: Instant,
+    ) -> Answer<Vec<Outcome>> {
+        let (sequencer, store) = (&*self.sequencer, &*self.store);
+        loop {
+            let began = Instant::now();
+            let outcomes = insist(deadline, || sequencer.commit(&commit)).await;
+            if outcomes.is_ok() {
+                self.metrics.commits.add(began.elapsed());
             }
-            Err(error) => Err(error),
-        };
-        // Also in doubt: whoever looks up a log in vain waits on.
-        wakes.announce(logs);
-        answer(outcomes, waiters);
-    }
-}
-
-async fn commit(
-    sequencer: &impl Sequencer,
-    store: &impl Store,
-    mut commit: Commit,
-    object: Bytes,
-    deadline: Instant,
-) -> Answer<Vec<Outcome>> {
-    loop {
-        let outcomes = insist(deadline, || sequencer.commit(&commit)).await;
-        if !matches!(outcomes, Err(Error::ObjectDead(_))) {
-            return outcomes;
+            if !matches!(outcomes, Err(Error::ObjectDead(_))) {
+                return outcomes;
+            }
+            if Instant::now() >= deadline {
+                let collected =
+                    "objects were collected before their commit until the time was over";
+                return Err(Error::StoreAway(collected.into()));
+            }
+            // Nothing was appended, so the batches may go under another key.
+            commit.key = upload(sequencer, store, object.clone(), deadline).await?;
         }
-        if Instant::now() >= deadline {
-            let collected = "objects were collected before their commit until the time was over";
-            return Err(Error::StoreAway(collected.into()));
-        }
-        // Nothing was appended, so the batches may go under another key.
-        commit.key = upload(sequencer, store, object.clone(), deadline).await?;
     }
-}
 
-/// Gives each waiter its part of the outcomes.
-fn answer(outcomes: Answer<Vec<Outcome>>, waiters: Vec<Waiter>) {
-    let mut rest = outcomes.map(Vec::into_iter);
-    for waiter in waiters {
-        let part = match &mut rest {
-            Ok(rest) => Ok(rest.take(waiter.batches_count).collect()),
-            Err(error) => Err(error.clone()),
-        };
-        // Whoever does not wait any longer needs no answer.
-        drop(waiter.answer.send(part));
+    /// Gives each waiter its part of the outcomes.
+    fn answer(&self, outcomes: Answer<Vec<Outcome>>, waiters: Vec<Waiter>) {
+        let (now, mut rest) = (Instant::now(), outcomes.map(Vec::into_iter));
+        for waiter in waiters {
+            let part = match &mut rest {
+                Ok(rest) => {
+                    self.metrics.appends.add(now.duration_since(waiter.arrived));
+                    Ok(rest.take(waiter.batches_count).collect())
+                }
+                Err(error) => Err(error.clone()),
+            };
+            // Whoever does not wait any longer needs no answer.
+            drop(waiter.answer.send(part));
+        }
     }
 }

@@ -8,6 +8,7 @@ mod compaction;
 mod expiration;
 mod faults;
 mod frames;
+mod measured;
 mod model;
 mod objects;
 mod owner;

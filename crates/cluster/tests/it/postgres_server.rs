@@ -79,10 +79,19 @@ impl Server {
 
     /// Ends the server at once, as a crash does, and starts it again.
     pub(crate) fn crash(&self) {
-        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
-        stop(&mut process);
-        *process = Self::run(&self.data(), self.port, &self.options);
-        drop(process);
+        self.halt();
+        self.go_on();
+    }
+
+    /// Ends the server at once.
+    pub(crate) fn halt(&self) {
+        stop(&mut self.process.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Starts the server again.
+    pub(crate) fn go_on(&self) {
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) =
+            Self::run(&self.data(), self.port, &self.options);
         self.await_ready();
     }
 

@@ -61,6 +61,8 @@ struct Shared {
 struct Faults {
     /// Fates of the next requests.
     next: VecDeque<Fate>,
+    /// Of all behind them.
+    lasting: Option<Fate>,
     /// Chooses those behind them.
     random: Option<fastrand::Rng>,
     requests: usize,
@@ -111,6 +113,11 @@ impl S3Server {
         self.with(|faults| faults.next.extend(fates));
     }
 
+    /// All requests have this fate from here on.
+    pub(crate) fn always(&self, fate: Fate) {
+        self.with(|faults| faults.lasting = Some(fate));
+    }
+
     /// A seed chooses fates from here on, and lists are stale.
     pub(crate) fn storm(&self, seed: u64) {
         self.with(|faults| faults.random = Some(fastrand::Rng::with_seed(seed)));
@@ -119,7 +126,9 @@ impl S3Server {
 
     /// No faults from here on.
     pub(crate) fn calm(&self) {
-        self.with(|faults| (faults.random, faults.next) = (None, VecDeque::new()));
+        self.with(|faults| {
+            (faults.random, faults.lasting, faults.next) = (None, None, VecDeque::new());
+        });
         self.shared.objects.list_stale(false);
     }
 
@@ -165,6 +174,9 @@ impl Faults {
     fn fate(&mut self) -> Fate {
         self.requests += 1;
         if let Some(fate) = self.next.pop_front() {
+            return fate;
+        }
+        if let Some(fate) = self.lasting {
             return fate;
         }
         let Some(random) = &mut self.random else { return Fate::Served };
