@@ -57,6 +57,11 @@ impl Counters {
         self.compacted_records.fetch_add(cleaned_away, Ordering::Relaxed);
     }
 
+    /// Counts the compaction of one log.
+    pub(crate) fn compacted_log(&self, records_read: u64, records_retained: u64) {
+        self.compacted(&Compacted { logs: 1, records_read, records_retained });
+    }
+
     pub(crate) fn fetched(&self, bytes: usize) {
         self.fetched_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }

@@ -63,6 +63,11 @@ impl Default for Forwards {
 }
 
 impl Forwards {
+    /// The first frame of the log that this broker has not applied.
+    pub(crate) fn position(&self) -> i64 {
+        *self.applied.borrow()
+    }
+
     /// Leaves a request to the controller. The answer comes once this broker follows what it tells
     /// of; without one, nobody knows what came of the request. `None` where it cannot be left.
     pub(crate) fn ask(

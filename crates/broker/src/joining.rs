@@ -3,11 +3,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use moldau_cluster::{
-    BrokerRow, Bucket, BucketSettings, Frames, Postgres, Reader, ReaderOptions, Registration,
-    Requests, Sequencer, Store, Telling, Wakes, Writer, WriterOptions,
+    Availability, BrokerRow, Bucket, BucketSettings, Database, Frames, Measured, Postgres, Reader,
+    ReaderOptions, Registration, Requests, Sequencer, Service, Store, Telling, Wakes, Writer,
+    WriterOptions,
 };
 use moldau_threads::Supervisor;
 use tokio::runtime::{Builder, Runtime};
@@ -15,6 +17,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::clock::wall_clock_ms;
+use crate::cluster_health::ClusterHealth;
 use crate::config::Config;
 use crate::error::Error;
 use crate::forwarding::Forwarding;
@@ -51,6 +54,8 @@ pub(crate) struct Services<Q, S> {
     pub(crate) frames: Arc<dyn Frames>,
     pub(crate) requests: Arc<dyn Requests>,
     pub(crate) sequencer: Arc<Q>,
+    /// What the requests to the database show.
+    pub(crate) database: Arc<Database>,
     pub(crate) store: Arc<S>,
     pub(crate) wakes: Arc<Wakes>,
     /// Tells the wakes of other brokers.
@@ -77,14 +82,16 @@ impl Services<Postgres, Bucket> {
         let telling = Some(postgres.tell(Arc::clone(&wakes)));
         let frames = Arc::clone(&postgres) as Arc<dyn Frames>;
         let requests = Arc::clone(&postgres) as Arc<dyn Requests>;
-        Ok(Self { frames, requests, sequencer: postgres, store: Arc::new(bucket), wakes, telling })
+        let database = Arc::clone(postgres.database());
+        let (sequencer, store) = (postgres, Arc::new(bucket));
+        Ok(Self { frames, requests, sequencer, database, store, wakes, telling })
     }
 }
 
 /// A broker that has joined, and does not take part yet.
 pub(crate) struct Joined<Q, S> {
-    pub(crate) member: Member<Q, S>,
-    upkeep: Upkeep<Q, S>,
+    pub(crate) member: Member<Q, Measured<S>>,
+    upkeep: Upkeep<Q, Measured<S>>,
     marking: Marking,
     forwarding: Forwarding,
     registration: Registration,
@@ -103,7 +110,8 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
         address: SocketAddr,
     ) -> Result<Self, Error> {
         config.transactions.markers_follow = true;
-        let Services { frames, requests, sequencer, store, wakes, telling } = services;
+        let Services { frames, requests, sequencer, database, store, wakes, telling } = services;
+        let store = Arc::new(measured(store, &settings.bucket));
         let row = row(settings, &config, address);
         let join = async || {
             let begun = load_or_begin(&*frames, &config, &row).await?;
@@ -117,15 +125,25 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
         let (own, writer) = (Arc::clone(&sequencer), settings.writer);
         let writer = Writer::start(own, Arc::clone(&store), Arc::clone(&wakes), writer)?;
         let reader = Reader::new(Arc::clone(&sequencer), Arc::clone(&store), settings.reader);
-        let logs = SharedLogs::new(Arc::clone(&sequencer), reader, writer);
         let options = config.storage();
         let submissions = Submissions::new(options.entry_limit(), options.unflushed_bytes_max);
         let submissions = Arc::new(submissions);
+        let health = ClusterHealth {
+            database,
+            store: Arc::clone(store.availability()),
+            requests: Arc::clone(store.metrics()),
+            writer: Arc::clone(writer.metrics()),
+            reader: Arc::clone(reader.metrics()),
+            ranges_sorted: AtomicU64::new(0),
+            submissions: Arc::clone(&submissions),
+        };
+        let logs = SharedLogs::new(Arc::clone(&sequencer), reader, writer);
         let site = Site {
             cluster_id,
             nodes,
             storage: Storage::Shared(Arc::clone(&submissions)),
             logs: Logs::Cluster(Arc::clone(&logs) as Arc<dyn ClusterLogs>),
+            cluster: Some(Arc::new(health)),
         };
         let state = Arc::new(State::of(config, site, restored, wall_clock_ms()));
         let (own, same) = (Arc::clone(&sequencer), Arc::clone(&state));
@@ -155,6 +173,13 @@ impl<Q: Sequencer, S: Store> Joined<Q, S> {
         };
         Ok(Self { member, upkeep, marking, forwarding, registration, telling })
     }
+}
+
+/// The requests to a store, which are counted.
+fn measured<S: Store>(store: Arc<S>, settings: &BucketSettings) -> Measured<S> {
+    let (bucket, endpoint) = (settings.bucket.clone(), settings.endpoint.clone());
+    let service = Service::ObjectStore { bucket, endpoint };
+    Measured::new(store, Arc::new(Availability::of(service)))
 }
 
 /// Tries again while the database does not answer, as long as it may take to fail over.
@@ -212,6 +237,7 @@ impl Membership {
                 tokio::select! {
                     () = member.run(registration, &own) => {}
                     () = upkeep.run() => {}
+                    () = upkeep.store.probe() => {}
                     () = marking.run() => {}
                     () = forwarding.run() => {}
                     _left = left => {}

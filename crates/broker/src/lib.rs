@@ -29,7 +29,9 @@
 //! | `repair` | what a repair of the data directory means for topics, groups and producer ids |
 //! | `call` | a request and its answer, as handlers see them |
 //! | `troubles` | what the log tells of tries that fail again and again |
-//! | `counters`, `metrics` | what handlers count; what `/metrics` reports |
+//! | `cluster_health` | whether the services of a cluster answer |
+//! | `counters`, `metrics`, `cluster_metrics` | what handlers count; what `/metrics` reports |
+//! | `metric_families` | metrics without labels, encoded |
 //!
 //! Invariants:
 //!
@@ -49,6 +51,8 @@ mod catalog;
 mod catching_up;
 mod client_service;
 mod clock;
+mod cluster_health;
+mod cluster_metrics;
 mod compaction;
 mod config;
 mod counters;
@@ -67,6 +71,7 @@ mod logs;
 mod member;
 mod memory_plan;
 mod metadata_record;
+mod metric_families;
 mod metrics;
 mod nodes;
 mod partition;

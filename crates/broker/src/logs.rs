@@ -83,7 +83,7 @@ pub(crate) type OpenTransactions = BTreeMap<i64, Vec<(Uuid, i32)>>;
 /// The logs of a cluster.
 pub(crate) trait ClusterLogs: Send + Sync {
     /// The log of a partition. The same for each call, until the topic is deleted.
-    fn log(&self, topic: TopicId, partition: i32) -> Arc<dyn ClusterLog>;
+    fn log(&self, topic: TopicId, name: &Arc<str>, partition: i32) -> Arc<dyn ClusterLog>;
 
     /// Forgets the logs of a topic, which take no further append and serve no read.
     fn delete_topic(&self, topic: TopicId);
@@ -160,10 +160,10 @@ pub(crate) enum Registration {
 
 impl Logs {
     /// The log of a partition that is about to be written, or of any partition of a cluster.
-    pub(crate) fn log(&self, topic: TopicId, partition: i32) -> Log {
+    pub(crate) fn log(&self, topic: TopicId, name: &Arc<str>, partition: i32) -> Log {
         match self {
             Self::Journal(storage) => Log::Journal(storage.log(topic, partition)),
-            Self::Cluster(logs) => Log::Cluster(logs.log(topic, partition)),
+            Self::Cluster(logs) => Log::Cluster(logs.log(topic, name, partition)),
         }
     }
 

@@ -29,7 +29,7 @@ use crate::nodes::{Members, Node};
 use crate::shared_logs::SharedLogs;
 use crate::state::{Restored, State};
 use crate::submissions::{Submissions, frame_of};
-use crate::troubles::Troubles;
+use crate::troubles::{Failure, Troubles};
 
 /// How often a broker looks for frames, whether it is told of them or not, and for the owner.
 const POLL: Duration = Duration::from_millis(500);
@@ -116,7 +116,7 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
                     let stop = self.own(&ownership).await;
                     self.submissions.lose();
                     self.snapshots = Snapshots::default();
-                    tracing::warn!(epoch = ownership.epoch, "another broker may be the controller");
+                    tracing::info!(epoch = ownership.epoch, "another broker may be the controller");
                     stop
                 }
                 Err(stop) => stop,
@@ -293,9 +293,9 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
         let Some((sequence, bytes)) = self.snapshots.taken.take_if(|(end, _)| *end <= next) else {
             return;
         };
-        match self.frames.put_snapshot(epoch, sequence, bytes).await {
-            Ok(()) => tracing::info!(sequence, "put a snapshot of the metadata log"),
-            Err(error) => tracing::warn!(%error, "failed to put a snapshot of the metadata log"),
+        let put = self.frames.put_snapshot(epoch, sequence, bytes).await;
+        if self.troubles.note("put a snapshot of the metadata log", put).is_ok() {
+            tracing::info!(sequence, "put a snapshot of the metadata log");
         }
     }
 
@@ -330,6 +330,15 @@ pub(crate) enum LoadError {
     Away(Error),
     #[error("{0}")]
     Unreadable(String),
+}
+
+impl Failure for LoadError {
+    fn is_consequence(&self) -> bool {
+        match self {
+            Self::Away(error) => error.is_consequence(),
+            Self::Unreadable(_) => false,
+        }
+    }
 }
 
 impl From<LoadError> for crate::error::Error {
@@ -460,7 +469,7 @@ impl Shown {
         loop {
             tokio::select! {
                 () = lost(registration.as_ref()) => {
-                    tracing::warn!("the session of this broker has ended; it begins another");
+                    tracing::info!("the session of this broker has ended; it begins another");
                     registration = None;
                     self.registered.send_replace(false);
                 }

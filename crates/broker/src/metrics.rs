@@ -1,4 +1,5 @@
-//! What the admin port reports: counters of the broker, of its connections and of its journal.
+//! What the admin port reports: counters of the broker, of its connections, and of its journal or
+//! its cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use moldau_net::{MemoryReading, MemoryUse, Refusal};
+use moldau_storage::MetricsSnapshot;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -13,6 +15,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::clock::wall_clock_ms;
+use crate::cluster_metrics;
+use crate::metric_families::{Reported, encode_counters, encode_gauges};
 use crate::state::State;
 
 /// Everything in the OpenMetrics text format.
@@ -67,24 +71,23 @@ impl Collector for Reading {
         self.encode_throttles(&mut encoder)?;
         self.encode_memory(&mut encoder)?;
         self.encode_groups(&mut encoder)?;
-        for (name, help, value) in self.counters().into_iter().chain(self.telemetry()) {
-            let counter = ConstCounter::new(value);
-            counter.encode(encoder.encode_descriptor(
-                name,
-                help,
-                None,
-                counter.metric_type(),
-            )?)?;
+        encode_counters(&mut encoder, &self.counters())?;
+        encode_counters(&mut encoder, &self.telemetry())?;
+        encode_gauges(&mut encoder, &self.gauges())?;
+        if let Some(journal) = self.state.storage.journal() {
+            encode_counters(&mut encoder, &journal_counters(&journal.metrics()))?;
+            encode_gauges(&mut encoder, &journal_gauges(journal))?;
         }
-        for (name, help, value) in self.gauges() {
-            let gauge = ConstGauge::new(value);
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        match &self.state.cluster {
+            Some(health) => cluster_metrics::encode(health, &mut encoder),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
-type Reported<T> = (&'static str, &'static str, T);
+fn signed(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
 
 impl Reading {
     fn encode_requests(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -188,11 +191,10 @@ impl Reading {
         Ok(())
     }
 
-    fn counters(&self) -> Vec<Reported<u64>> {
+    fn counters(&self) -> [Reported<u64>; 13] {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let own = &self.state.counters;
-        let journal = self.state.storage.metrics();
-        vec![
+        [
             ("produced_bytes", "Bytes of record batches appended", read(&own.produced_bytes)),
             ("produced_records", "Records appended", read(&own.produced_records)),
             ("fetched_bytes", "Bytes of record batches served", read(&own.fetched_bytes)),
@@ -209,28 +211,6 @@ impl Reading {
                 "Malformed frames; each closed its connection",
                 self.frames_malformed(),
             ),
-            ("journal_flushes", "Flushes of the journal", journal.flushes),
-            (
-                "journal_flush_nanoseconds",
-                "Nanoseconds of journal writes and flushes",
-                journal.flush_nanos,
-            ),
-            ("journal_bytes", "Bytes written to the journal", journal.frame_bytes),
-            ("tail_batches", "Batches served from the tail cache", journal.tail_batches),
-            ("cold_batches", "Batches served from disk", journal.cold_batches),
-            ("disk_read_bytes", "Bytes read from disk", journal.chunk_read_bytes),
-            ("appends_disk_full", "Appends refused because the disk is full", journal.disk_full),
-            ("scrubbed_bytes", "Bytes verified by the scrub", journal.scrubbed_bytes),
-            (
-                "scrub_damaged",
-                "Damaged blocks and frames found by the scrub",
-                journal.scrub_damaged,
-            ),
-            ("storage_defects", "Disk reads aborted by a defect of the program", journal.defects),
-            ("journal_files_retired", "Journal files freed", journal.files_retired),
-            ("checkpoints", "Checkpoints written", journal.checkpoints),
-            ("segments_written", "Sorted segments written", journal.segments_written),
-            ("segments_removed", "Sorted segments removed", journal.segments_removed),
             ("denials", "Operations denied by access control", read(&self.state.security.denials)),
             ("compacted_logs", "Compaction runs of a log", read(&own.compacted_logs)),
             ("compacted_records", "Records removed by compaction", read(&own.compacted_records)),
@@ -239,11 +219,11 @@ impl Reading {
         ]
     }
 
-    fn telemetry(&self) -> Vec<Reported<u64>> {
+    fn telemetry(&self) -> [Reported<u64>; 7] {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let telemetry = &self.state.telemetry;
         let (_, dropped) = telemetry.series();
-        vec![
+        [
             ("telemetry_pushes", "Pushes of metrics accepted", read(&telemetry.pushes)),
             (
                 "telemetry_throttles",
@@ -280,14 +260,11 @@ impl Reading {
         causes.map(|cause| self.net.refused(cause)).iter().sum()
     }
 
-    fn gauges(&self) -> Vec<Reported<i64>> {
-        let signed = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    fn gauges(&self) -> [Reported<i64>; 7] {
         let open = self.net.connections_open.load(Ordering::Relaxed);
         let topics = self.state.catalog.all();
         let partitions = topics.iter().map(|topic| i64::from(topic.partitions)).sum();
-        let (tail, read_back) = self.state.storage.cached_bytes();
-        let (journal, read) = self.state.storage.memory_bytes();
-        vec![
+        [
             ("connections_open", "Open connections", i64::try_from(open).unwrap_or(i64::MAX)),
             (
                 "quota_meters",
@@ -303,18 +280,49 @@ impl Reading {
             ("telemetry_series", "Pushed values shown", signed(self.state.telemetry.series().0)),
             ("topics", "Topics", signed(topics.len())),
             ("partitions", "Partitions of all topics", partitions),
-            ("tail_cache_bytes", "Memory used by recent batches", signed(tail)),
-            ("read_cache_bytes", "Memory used by batches read from disk", signed(read_back)),
-            (
-                "journal_memory_bytes",
-                "Memory of appended batches, including batches held by responses",
-                signed(journal),
-            ),
-            (
-                "read_memory_bytes",
-                "Memory of batches read from disk, including batches held by responses",
-                signed(read),
-            ),
         ]
     }
+}
+
+/// What a broker with a journal counts beside that.
+fn journal_counters(journal: &MetricsSnapshot) -> [Reported<u64>; 14] {
+    [
+        ("journal_flushes", "Flushes of the journal", journal.flushes),
+        (
+            "journal_flush_nanoseconds",
+            "Nanoseconds of journal writes and flushes",
+            journal.flush_nanos,
+        ),
+        ("journal_bytes", "Bytes written to the journal", journal.frame_bytes),
+        ("tail_batches", "Batches served from the tail cache", journal.tail_batches),
+        ("cold_batches", "Batches served from disk", journal.cold_batches),
+        ("disk_read_bytes", "Bytes read from disk", journal.chunk_read_bytes),
+        ("appends_disk_full", "Appends refused because the disk is full", journal.disk_full),
+        ("scrubbed_bytes", "Bytes verified by the scrub", journal.scrubbed_bytes),
+        ("scrub_damaged", "Damaged blocks and frames found by the scrub", journal.scrub_damaged),
+        ("storage_defects", "Disk reads aborted by a defect of the program", journal.defects),
+        ("journal_files_retired", "Journal files freed", journal.files_retired),
+        ("checkpoints", "Checkpoints written", journal.checkpoints),
+        ("segments_written", "Sorted segments written", journal.segments_written),
+        ("segments_removed", "Sorted segments removed", journal.segments_removed),
+    ]
+}
+
+fn journal_gauges(journal: &moldau_storage::Storage) -> [Reported<i64>; 4] {
+    let (tail, read_back) = journal.cached_bytes();
+    let (appended, read) = journal.memory_bytes();
+    [
+        ("tail_cache_bytes", "Memory used by recent batches", signed(tail)),
+        ("read_cache_bytes", "Memory used by batches read from disk", signed(read_back)),
+        (
+            "journal_memory_bytes",
+            "Memory of appended batches, including batches held by responses",
+            signed(appended),
+        ),
+        (
+            "read_memory_bytes",
+            "Memory of batches read from disk, including batches held by responses",
+            signed(read),
+        ),
+    ]
 }

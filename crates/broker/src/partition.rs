@@ -77,7 +77,8 @@ impl Watch {
 /// # Errors
 /// `UNKNOWN_TOPIC_OR_PARTITION`: the topic was deleted a moment ago.
 pub(crate) fn for_append(state: &State, topic: &Topic, partition: i32) -> Result<Log, Refusal> {
-    let log = topic.logs.for_append(&state.logs, TopicId(topic.id.into_bytes()), partition);
+    let named = (TopicId(topic.id.into_bytes()), &topic.name);
+    let log = topic.logs.for_append(&state.logs, named, partition);
     log.ok_or_else(|| catalog::unknown_name(&topic.name))
 }
 

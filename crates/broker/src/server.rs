@@ -280,6 +280,9 @@ impl AdminPages for Pages {
     }
 
     fn not_ready(&self) -> Option<String> {
+        if let Some(cluster) = &self.state.cluster {
+            return cluster.not_ready();
+        }
         let waited = self.state.storage.flushing_for().filter(|waited| *waited >= FLUSH_STALLED)?;
         Some(format!("the journal has waited for the disk for {} s", waited.as_secs()))
     }

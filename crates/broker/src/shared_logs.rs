@@ -33,7 +33,7 @@ use crate::logs::{
     Isolation, Lsn, OpenTransactions, ProducerState, Read, ReadLimits, Ticket, TimeLookup,
     TimestampOffset, TopicId, Trimmed, Waiter,
 };
-use crate::troubles::Troubles;
+use crate::troubles::{NamedLog, Troubles};
 
 /// How often logs are looked at that fetches wait for, whether a wake names them or not.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -67,6 +67,8 @@ struct Parts<Q, S> {
 
 struct SharedLog<Q, S> {
     id: LogId,
+    /// Name of its topic.
+    topic: Arc<str>,
     /// For what goes on where nobody waits for it.
     this: Weak<SharedLog<Q, S>>,
     parts: Arc<Parts<Q, S>>,
@@ -162,12 +164,13 @@ fn bounds_of(log: LogId) -> Find {
 }
 
 impl<Q: Sequencer, S: Store> ClusterLogs for SharedLogs<Q, S> {
-    fn log(&self, topic: TopicId, partition: i32) -> Arc<dyn ClusterLog> {
+    fn log(&self, topic: TopicId, name: &Arc<str>, partition: i32) -> Arc<dyn ClusterLog> {
         let id = LogId { topic: Uuid::from_bytes(topic.0), partition };
         let mut logs = self.logs.lock();
         let log = logs.entry(id).or_insert_with(|| {
             Arc::new_cyclic(|this| SharedLog {
                 id,
+                topic: Arc::clone(name),
                 this: Weak::clone(this),
                 parts: Arc::clone(&self.parts),
                 known: Mutex::default(),
@@ -339,10 +342,12 @@ impl<Q: Sequencer, S: Store> SharedLog<Q, S> {
         use moldau_cluster::Error as Cluster;
         let log = match read {
             Err(Cluster::OffsetOutOfRange(_) | Cluster::UnknownLog) => return,
-            Ok(_) | Err(Cluster::Damaged { .. } | Cluster::ObjectMissing(_)) => Some(self.id),
+            Ok(_) | Err(Cluster::Damaged { .. } | Cluster::ObjectMissing(_)) => {
+                Some(NamedLog { topic: &self.topic, id: self.id })
+            }
             Err(_) => None,
         };
-        self.parts.troubles.note_of(("read a log", log), read);
+        self.parts.troubles.note_of("read a log", log, read);
     }
 
     fn appended(

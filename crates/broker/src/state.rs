@@ -14,6 +14,7 @@ use moldau_storage::{LogMarker, Lsn};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::catalog::Catalog;
+use crate::cluster_health::ClusterHealth;
 use crate::config::{Config, LEADER_EPOCH, TransactionSettings};
 use crate::counters::Counters;
 use crate::error::{Refusal, append_refusal};
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub(crate) storage: Storage,
     /// The records of partitions.
     pub(crate) logs: Logs,
+    /// Of a broker of a cluster.
+    pub(crate) cluster: Option<Arc<ClusterHealth>>,
     /// What requests, answers and work on them may take.
     pub(crate) memory: MemoryBudget,
     pub(crate) catalog: Catalog,
@@ -68,6 +71,8 @@ pub(crate) struct Site {
     pub(crate) nodes: Nodes,
     pub(crate) storage: Storage,
     pub(crate) logs: Logs,
+    /// Of a broker of a cluster.
+    pub(crate) cluster: Option<Arc<ClusterHealth>>,
 }
 
 struct ReservedIds {
@@ -208,6 +213,7 @@ impl State {
             nodes: Nodes::Alone,
             logs: Logs::Journal(journal.clone()),
             storage: Storage::Journal(journal),
+            cluster: None,
         };
         Self::of(config, site, restored, now_ms)
     }
@@ -227,6 +233,7 @@ impl State {
             nodes: site.nodes,
             logs: site.logs,
             storage: site.storage,
+            cluster: site.cluster,
             memory,
             catalog: restored.catalog,
             sessions: FetchSessions::default(),

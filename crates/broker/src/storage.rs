@@ -9,9 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use moldau_net::Principal;
 use moldau_protocol::ErrorCode;
-use moldau_storage::{
-    Admit, AppendError, Error, LogMarker, Lsn, MetricsSnapshot, WaitDurable, WaitFailure,
-};
+use moldau_storage::{Admit, AppendError, Error, LogMarker, Lsn, WaitDurable, WaitFailure};
 
 use crate::error::{Refusal, append_refusal};
 use crate::submissions::Submissions;
@@ -232,21 +230,6 @@ impl Storage {
     /// The logs of the journal.
     pub(crate) fn logs(&self) -> Vec<Arc<moldau_storage::Log>> {
         self.journal().map(moldau_storage::Storage::logs).unwrap_or_default()
-    }
-
-    /// The counters of the journal.
-    pub(crate) fn metrics(&self) -> MetricsSnapshot {
-        self.journal().map(moldau_storage::Storage::metrics).unwrap_or_default()
-    }
-
-    /// See [`moldau_storage::Storage::cached_bytes`].
-    pub(crate) fn cached_bytes(&self) -> (usize, usize) {
-        self.journal().map(moldau_storage::Storage::cached_bytes).unwrap_or_default()
-    }
-
-    /// See [`moldau_storage::Storage::memory_bytes`].
-    pub(crate) fn memory_bytes(&self) -> (usize, usize) {
-        self.journal().map(moldau_storage::Storage::memory_bytes).unwrap_or_default()
     }
 }
 

@@ -9,6 +9,7 @@ mod authentication;
 mod authorization;
 mod broker_configs;
 mod cluster_compaction;
+mod cluster_health;
 mod cluster_logs;
 mod cluster_shares;
 mod cluster_streams;

@@ -34,7 +34,12 @@ impl TopicLogs {
     }
 
     /// The log of a partition that is about to be written; none if the topic was deleted.
-    pub(crate) fn for_append(&self, logs: &Logs, topic: TopicId, partition: i32) -> Option<Log> {
+    pub(crate) fn for_append(
+        &self,
+        logs: &Logs,
+        (topic, name): (TopicId, &Arc<str>),
+        partition: i32,
+    ) -> Option<Log> {
         if let Some(log) = self.find(partition) {
             return Some(log);
         }
@@ -42,7 +47,7 @@ impl TopicLogs {
         if inner.is_deleted {
             return None;
         }
-        let log = logs.log(topic, partition);
+        let log = logs.log(topic, name, partition);
         inner.written.insert(partition, log.clone());
         for waiter in inner.awaiting.remove(&partition).unwrap_or_default() {
             waiter.wake();

@@ -1,11 +1,52 @@
 //! Work that is retried: the log says when it begins to fail, and when it succeeds again.
+//!
+//! An outage of a cluster's service fails all kinds of work. The requests to the service log it
+//! once, so what only follows from it is not logged here, except for those who debug.
 
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use moldau_cluster::LogId;
+use moldau_protocol::{ErrorCode, Uuid};
 use moldau_threads::Mutex;
+use tracing::field::display;
+
+use crate::error::Refusal;
+
+/// An error of retried work.
+pub(crate) trait Failure: Display {
+    /// Whether it follows from an outage of a service, or from a change of controllers. Both are
+    /// logged elsewhere.
+    fn is_consequence(&self) -> bool;
+}
+
+impl Failure for moldau_cluster::Error {
+    fn is_consequence(&self) -> bool {
+        // A database may refuse one kind of request, and answer all others.
+        self.is_outage() && !matches!(self, Self::DatabaseRefused(_))
+    }
+}
+
+impl Failure for Refusal {
+    fn is_consequence(&self) -> bool {
+        matches!(
+            self.code,
+            ErrorCode::CoordinatorNotAvailable
+                | ErrorCode::NotController
+                | ErrorCode::NotCoordinator
+                | ErrorCode::NotLeaderOrFollower
+                | ErrorCode::RequestTimedOut
+        )
+    }
+}
+
+/// A log of a cluster, and the name of its topic.
+#[derive(Clone, Copy)]
+pub(crate) struct NamedLog<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) id: LogId,
+}
 
 /// The failures of retried work.
 #[derive(Default)]
@@ -39,32 +80,43 @@ impl Troubles {
     ///
     /// # Errors
     /// Those of the attempt.
-    pub(crate) fn note<T, E: Display>(
+    pub(crate) fn note<T, E: Failure>(
         &self,
         what: &'static str,
         came: Result<T, E>,
     ) -> Result<T, E> {
-        self.note_of((what, None), &came);
+        self.note_of(what, None, &came);
         came
     }
 
-    /// Notes the result of an attempt.
-    pub(crate) fn note_of<T, E: Display>(&self, tried: Tried, came: &Result<T, E>) {
-        let (now, (what, log)) = (Instant::now(), tried);
-        let shown = log.map(tracing::field::debug);
+    /// Notes the result of an attempt. With a log it can fail for this log alone, which is damage.
+    pub(crate) fn note_of<T, E: Failure>(
+        &self,
+        what: &'static str,
+        log: Option<NamedLog<'_>>,
+        came: &Result<T, E>,
+    ) {
+        let now = Instant::now();
+        let tried = (what, log.map(|log| log.id));
+        let topic = log.map(|log| log.topic);
+        let topic_id = log.map(|log| display(Uuid::from_bytes(log.id.topic.into_bytes())));
+        let partition = log.map(|log| log.id.partition);
         match came {
             Ok(_) => {
                 let all = log.map(|_| (what, None));
                 for over in [Some(tried), all].into_iter().flatten() {
                     let Some(lasted) = self.works(&over, now) else { continue };
                     let lasted_ms = lasted.as_millis();
-                    tracing::warn!(log = shown, lasted_ms, "could {what} again");
+                    tracing::info!(topic, topic_id, partition, lasted_ms, "could {what} again");
                 }
             }
-            Err(error) if self.fails(tried, now) => {
-                tracing::warn!(log = shown, %error, "failed to {what}");
+            Err(error) if error.is_consequence() || !self.fails(tried, now) => {
+                tracing::debug!(topic, topic_id, partition, %error, "failed to {what}");
             }
-            Err(error) => tracing::debug!(log = shown, %error, "failed to {what}"),
+            Err(error) if log.is_some() => {
+                tracing::error!(topic, topic_id, partition, %error, "failed to {what}");
+            }
+            Err(error) => tracing::warn!(%error, "failed to {what}"),
         }
     }
 
@@ -141,6 +193,20 @@ mod tests {
     fn a_failure_soon_after_another_is_logged_only_if_it_lasts() {
         assert_eq!(logged("x.x.x.x.x.x."), [(0, None), (1, Some(1))]);
         assert_eq!(logged("x.xxxxxxx."), [(0, None), (1, Some(1)), (7, None), (9, Some(7))]);
+    }
+
+    #[test]
+    fn what_follows_from_an_outage_is_not_logged_for_each_kind_of_work() {
+        use moldau_cluster::Error;
+        let troubles = Troubles::default();
+        for away in [Error::SequencerAway("a".into()), Error::StoreAway("a".into())] {
+            assert!(troubles.note("read", Err::<(), _>(away)).is_err());
+        }
+        let lost = Refusal::new(ErrorCode::NotController, "another broker is the controller");
+        assert!(troubles.note("write", Err::<(), _>(lost)).is_err());
+        assert!(troubles.known.lock().is_empty());
+        assert!(troubles.note("read", Err::<(), _>(Error::Refused("a".into()))).is_err());
+        assert_eq!(troubles.known.lock().len(), 1);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use moldau_cluster::compactor::{CompactOptions, Compacted, Dirty, compact};
@@ -19,7 +20,7 @@ use crate::catalog::Topic;
 use crate::clock::wall_clock_ms;
 use crate::forgetting::{Forgetting, Look};
 use crate::state::State;
-use crate::troubles::Troubles;
+use crate::troubles::{NamedLog, Troubles};
 
 /// An object that nobody commits for so long is an orphan. One that is committed later is put
 /// again under another key.
@@ -101,6 +102,10 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
             sort(sequencer, store, SortOptions::default()).await?
         {
             tracing::info!(sources, targets, damaged, "sorted objects");
+            if let Some(cluster) = &self.state.cluster {
+                let ranges = u64::try_from(sources).unwrap_or(u64::MAX);
+                cluster.ranges_sorted.fetch_add(ranges, Ordering::Relaxed);
+            }
         }
         self.compact(rounds, now_ms).await;
         let deleted = garbage::collect(sequencer, store).await?;
@@ -130,7 +135,8 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
                 let (sequencer, store) = (&*self.sequencer, &*self.store);
                 let compacted = compact(sequencer, store, dirty, &options, now_ms).await;
                 let is_away = compacted.as_ref().is_err_and(Error::is_retriable);
-                troubles.note_of(("compact a log", (!is_away).then_some(log)), &compacted);
+                let named = NamedLog { topic: &topic.name, id: log };
+                troubles.note_of("compact a log", (!is_away).then_some(named), &compacted);
                 match compacted {
                     Err(_) | Ok(Compacted::Nothing | Compacted::Outrun) => {}
                     Ok(Compacted::Cleaned { records_read, records_retained, dirty_offset }) => {
@@ -142,6 +148,7 @@ impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
                             retained = records_retained,
                             "compacted a log"
                         );
+                        self.state.counters.compacted_log(records_read, records_retained);
                         cleaned_to.insert(log, dirty_offset);
                     }
                 }

@@ -2,9 +2,9 @@
 //! end, whatever requests fail meanwhile.
 //!
 //! A request shows an outage if it fails, or if it has no answer after some seconds. Its failure
-//! does not count if a request that began later was answered: it belongs to an outage that is over.
-//! An object store can serve reads while it takes no object, so only a write ends an outage in which
-//! writes fail.
+//! does not count if a request was answered after it had begun: it belongs to an outage that is
+//! over. An object store can serve reads while it takes no object, so only a write ends an outage
+//! in which writes fail.
 
 use std::fmt::Display;
 use std::pin::pin;
@@ -104,7 +104,7 @@ impl Availability {
         Some(Instant::now().duration_since(outage.since))
     }
 
-    /// The same once they have failed for some seconds.
+    /// For how long requests have failed, once that is some seconds.
     pub fn lasting_outage(&self) -> Option<Duration> {
         self.away_for().filter(|away_for| *away_for >= LASTING)
     }

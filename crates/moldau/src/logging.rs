@@ -17,7 +17,7 @@ use tracing_subscriber::{Registry, fmt, reload};
 use crate::arguments::LogLevel;
 
 /// Loggers beside [`ROOT`]: the crates that write log lines in a broker.
-const LOGGERS: [&str; 3] = ["moldau_broker", "moldau_net", "moldau_storage"];
+const LOGGERS: [&str; 4] = ["moldau_broker", "moldau_cluster", "moldau_net", "moldau_storage"];
 
 /// Starts writing log lines of this level and above to stderr.
 pub(crate) fn start(level: LogLevel) -> ProcessLoggers {

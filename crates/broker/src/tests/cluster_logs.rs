@@ -100,7 +100,7 @@ impl Queue {
 }
 
 impl ClusterLogs for MemoryLogs {
-    fn log(&self, topic: TopicId, partition: i32) -> Arc<dyn ClusterLog> {
+    fn log(&self, topic: TopicId, _name: &Arc<str>, partition: i32) -> Arc<dyn ClusterLog> {
         let mut logs = lock(&self.logs);
         let log = logs.entry((topic, partition)).or_insert_with(|| {
             Arc::new_cyclic(|this| MemoryLog {

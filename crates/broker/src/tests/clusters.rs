@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moldau_cluster::{
-    Addressing, Answer, BrokerRow, BucketSettings, Credentials, Error, Frames, Memory, ObjectKey,
-    ReaderOptions, Store, Wakes, WriterOptions,
+    Addressing, Answer, BrokerRow, BucketSettings, Credentials, Database, Error, Frames, Memory,
+    ObjectKey, ReaderOptions, Store, Wakes, WriterOptions,
 };
 use moldau_protocol::messages::api_versions_response::ApiVersionsResponse;
 use moldau_protocol::messages::create_topics_request::CreatableReplicaAssignment;
@@ -42,6 +42,11 @@ pub(super) struct MemoryStore {
 }
 
 impl MemoryStore {
+    /// Loses all objects.
+    pub(super) fn lose_all(&self) {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     fn count(&self) -> usize {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -102,6 +107,7 @@ impl Cluster {
                 frames: Arc::new(memory.clone()),
                 requests: Arc::new(memory.clone()),
                 sequencer: Arc::new(memory.clone()),
+                database: Arc::new(Database::new(1)),
                 store: Arc::clone(&store),
                 wakes: Arc::clone(&wakes),
                 telling: None,

@@ -35,7 +35,7 @@ use crate::world::{Process, moldau};
 
 /// The services of a cluster, and the files of its brokers.
 pub(crate) struct Services {
-    database: Arc<Server>,
+    pub(crate) database: Arc<Server>,
     pub(crate) store: S3Server,
     connection: String,
     dir: PathBuf,
@@ -44,7 +44,16 @@ pub(crate) struct Services {
 impl Services {
     /// A store, and a database without the schema.
     pub(crate) async fn start(dir: &Path) -> Self {
-        let (database, store) = (postgres_server::shared(), S3Server::start().await);
+        Self::start_on(dir, postgres_server::shared()).await
+    }
+
+    /// The same with a server of its own, which can be halted.
+    pub(crate) async fn start_alone(dir: &Path) -> Self {
+        Self::start_on(dir, Arc::new(Server::start())).await
+    }
+
+    async fn start_on(dir: &Path, database: Arc<Server>) -> Self {
+        let store = S3Server::start().await;
         let (access_key, secret_key) = (s3_server::ACCESS_KEY, s3_server::SECRET_KEY);
         let text = format!(
             "[default]\naws_access_key_id = {access_key}\naws_secret_access_key = {secret_key}\n"
@@ -85,9 +94,14 @@ impl Services {
     }
 
     pub(crate) async fn broker(&self, id: i32) -> Process {
+        self.broker_with(id, &[]).await
+    }
+
+    /// The same with more arguments.
+    pub(crate) async fn broker_with(&self, id: i32, more: &[&str]) -> Process {
         let mut command = Command::new(moldau());
         command.args(["broker", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-        command.arg("--cluster").arg(self.file(id));
+        command.arg("--cluster").arg(self.file(id)).args(more);
         // The requests of a process that starts are served by this thread.
         tokio::task::spawn_blocking(move || Process::start(command)).await.unwrap()
     }

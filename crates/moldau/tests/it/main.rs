@@ -12,6 +12,7 @@ mod check;
 mod client_tools;
 mod cluster;
 mod cluster_operation;
+mod cluster_outages;
 mod config_check;
 mod crash;
 mod disk_full;

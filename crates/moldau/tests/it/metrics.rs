@@ -1,4 +1,4 @@
-//! `/metrics` of a broker and of a proxy with every filter, against the page that lists them.
+//! `/metrics` of brokers and of a proxy with every filter, against the page that lists them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,6 +6,8 @@ use std::process::Command;
 
 use moldau_encryption::KeyFile;
 
+use crate::cluster::Services;
+use crate::traffic::block_on;
 use crate::world::{Process, moldau};
 
 const PAGE: &str = include_str!("../../../../docs/metrics.md");
@@ -13,17 +15,22 @@ const PAGE: &str = include_str!("../../../../docs/metrics.md");
 /// What is told of a metric: its type, its labels, what it counts.
 type Told = (String, Vec<String>, String);
 
-/// The metrics of the documentation whose names begin like this, by name.
-fn documented(prefix: &str) -> BTreeMap<String, Told> {
-    let rows = PAGE.lines().filter(|line| line.starts_with("| `moldau_"));
+/// The metrics of some sections of the documentation, by name.
+fn documented(sections: &[&str]) -> BTreeMap<String, Told> {
+    let mut is_in = false;
+    let rows = PAGE.lines().filter(|line| {
+        if let Some(heading) = line.strip_prefix('#') {
+            is_in = sections.contains(&heading.trim_start_matches(['#', ' ']));
+        }
+        is_in && line.starts_with("| `moldau_")
+    });
     let cells = rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());
     let metric = |cells: Vec<&str>| {
         let [name, kind, labels, help] = cells[..] else { panic!("{cells:?}") };
         let labels = labels.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         (name.trim_matches('`').to_owned(), (kind.to_owned(), labels, help.to_owned()))
     };
-    let is_of_proxy = |name: &str| name.starts_with("moldau_proxy_");
-    cells.map(metric).filter(|(name, _)| is_of_proxy(name) == is_of_proxy(prefix)).collect()
+    cells.map(metric).collect()
 }
 
 /// The metrics of an admin port, by name; labels are those of its samples.
@@ -56,8 +63,8 @@ fn labels(page: &str, sample: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn agree(served: &BTreeMap<String, Told>, prefix: &str) {
-    let documented = documented(prefix);
+fn agree(served: &BTreeMap<String, Told>, sections: &[&str]) {
+    let documented = documented(sections);
     let names = |all: &BTreeMap<String, Told>| all.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(served), names(&documented));
     for (name, (kind, labels, help)) in served {
@@ -73,8 +80,18 @@ fn the_page_lists_every_metric_of_a_broker() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(&dir.path().join("data"), &[]);
     let page = broker.page("/metrics");
-    agree(&served(&page), "moldau_");
+    agree(&served(&page), &["`moldau broker`", "Without `--cluster`"]);
     assert_eq!(labels("moldau_requests_total{api=\"Fetch\"} 1", "moldau_requests_total"), ["api"]);
+}
+
+#[test]
+fn the_page_lists_every_metric_of_a_broker_of_a_cluster() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        let broker = services.broker(1).await;
+        agree(&served(&broker.page("/metrics")), &["`moldau broker`", "With `--cluster`"]);
+    });
 }
 
 #[test]
@@ -107,7 +124,7 @@ virtual_clusters:
     let config = dir.path().join("proxy.yaml");
     std::fs::write(&config, text).unwrap();
     let proxy = Process::start(proxy_command(dir.path(), &config));
-    agree(&served(&proxy.page("/metrics")), "moldau_proxy_");
+    agree(&served(&proxy.page("/metrics")), &["`moldau proxy`", "Filters"]);
 }
 
 fn proxy_command(dir: &Path, config: &Path) -> Command {
