@@ -108,6 +108,7 @@ fn a_second_database_with_the_prefix_of_a_cluster_is_refused_and_deletes_nothing
         for _ in 0..10 {
             numbered.send_one().await;
         }
+        assert_eq!(numbered.verify(Repeats::Never).await, (10, Vec::new()));
         let objects = services.store.keys();
         assert!(!objects.is_empty());
         let foreign = services.file_with(2, &services.other_connection(), s3_server::BUCKET);
@@ -196,6 +197,7 @@ fn init_names_each_thing_that_is_wrong() {
         let services = Services::start(dir.path()).await;
         let with = |port: u16| {
             let to = format!("host=127.0.0.1 port={port} user=moldau password={PASSWORD}");
+            let to = format!("{to} sslmode=disable");
             services.file_with(1, &to, s3_server::BUCKET)
         };
         let port = free_port();
