@@ -222,9 +222,11 @@ async fn a_role_that_may_only_use_a_complete_schema_migrates_nothing_and_works()
         where a.application_name = 'moldau test' and a.datname = current_database()); end $$";
     assert!(server.run_statement(&owner, named));
     // What is missing of the schema needs more.
-    assert!(server.run_statement(&owner, "delete from moldau.schema_versions where version = 7"));
+    assert!(server.run_statement(&owner, "delete from moldau.schema_versions where version > 1"));
     let refused = Postgres::migrate(&as_role).await.unwrap_err().to_string();
-    assert!(refused.contains("from version 6 to 7, this role must own the schema"), "{refused}");
+    for part in ["from version 1 to ", "this role must own the schema moldau"] {
+        assert!(refused.contains(part), "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -101,7 +101,7 @@ fn a_second_database_with_the_prefix_of_a_cluster_is_refused_and_deletes_nothing
     block_on(async {
         let services = Services::start(dir.path()).await;
         let file = services.file(1);
-        told("init", &file, &[], 0, "made in 7 steps").await;
+        told("init", &file, &[], 0, "has the schema").await;
         let broker = services.broker(1).await;
         let connected = connect(broker.address).await;
         let mut numbered = Numbered::start(&connected, "numbers", ProducerOptions::default()).await;
