@@ -219,6 +219,8 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             tracing::info!(epoch, sequence, "this broker is the controller");
             let submissions = Arc::clone(&self.submissions);
             let mut asked = submissions.catching_up.asked();
+            // Some may have asked before.
+            asked.mark_changed();
             loop {
                 let frames = tokio::select! {
                     frames = submissions.next() => frames,
