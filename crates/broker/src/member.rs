@@ -191,6 +191,10 @@ impl<Q: Sequencer, S: Store> Member<Q, S> {
             if self.frames.owner().await?.is_some() {
                 return Ok(None);
             }
+            // The end of a session is not known here at once.
+            if !self.frames.brokers().await?.contains(&self.row) {
+                return Ok(None);
+            }
             let address = format!("{}:{}", self.row.host, self.row.port);
             self.frames.claim(self.row.id, &address).await
         };
