@@ -49,8 +49,9 @@ pub(crate) fn print(words: std::fmt::Arguments<'_>) {
 }
 
 pub(crate) fn tell(words: std::fmt::Arguments<'_>) {
-    // There is no other place for it.
-    let _ = io::stderr().write_fmt(words);
+    // At one go: whoever reads gets no part of a line from a process that ends meanwhile. There is
+    // no other place for a failure.
+    let _ = io::stderr().write_all(words.to_string().as_bytes());
 }
 
 impl Write for Output {
