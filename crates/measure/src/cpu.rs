@@ -501,7 +501,7 @@ mod tests {
             };
             burn();
             let families = descendants::of_each(&[parent.id(), std::process::id()]);
-            assert_eq!((families[0].len(), families[1].len()), (1, 0), "{families:?}");
+            assert!(!families[0].is_empty() && families[1].is_empty(), "{families:?}");
             let before = process_clock_ns(parent.id()).unwrap();
             let meter = CpuMeter::start(&[("shell".into(), parent.id())]).unwrap();
             burn();

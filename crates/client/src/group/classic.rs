@@ -66,6 +66,8 @@ pub(super) struct ClassicMember {
     pattern: Option<Regex>,
     /// What it subscribes to: the topics of its options and those that match the pattern.
     topics: BTreeSet<String>,
+    /// What it last joined with.
+    joined_with: BTreeSet<String>,
     stage: Stage,
     lookup: Lookup,
     /// When topics are looked up again.
@@ -83,6 +85,7 @@ impl ClassicMember {
         let pattern = member.options.pattern.as_deref().map(compile).transpose()?;
         Ok(Self {
             topics: member.options.topics.iter().cloned().collect(),
+            joined_with: BTreeSet::new(),
             stage: if pattern.is_some() { Stage::Matching } else { Stage::Joining },
             lookup_at: match member.turn {
                 Turn::At(at) if pattern.is_some() => Some(at),
@@ -397,8 +400,9 @@ impl ClassicMember {
             None => BTreeSet::new(),
         };
         topics.extend(self.member.options.topics.iter().cloned());
-        let has_changed = topics != self.topics;
         self.topics = topics;
+        // They may have changed while the member was joining.
+        let has_changed = self.topics != self.joined_with;
         self.lookup_at = Some(now + self.member.metadata_age_max());
         match self.stage {
             Stage::Matching => self.join_at(now),
@@ -478,7 +482,8 @@ impl ClassicMember {
         Some(Effect::Ask(ask))
     }
 
-    fn join_request(&self) -> Result<JoinGroupRequest> {
+    fn join_request(&mut self) -> Result<JoinGroupRequest> {
+        self.joined_with.clone_from(&self.topics);
         let options = &self.member.options;
         let metadata: Bytes = self.assignor.subscription(
             self.topics.iter().cloned().collect(),
@@ -535,4 +540,95 @@ fn compile(pattern: &str) -> Result<Regex> {
         pattern: pattern.into(),
         reason: Arc::from(error.to_string()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use moldau_protocol::Uuid;
+
+    use super::*;
+    use crate::group::machine::Patience;
+    use crate::group::options::{GroupProtocol, MembershipOptions};
+    use crate::metadata::TopicRef;
+
+    /// A member of a pattern, with what it does at a time.
+    struct Matching {
+        member: ClassicMember,
+        now: Instant,
+    }
+
+    impl Matching {
+        fn new() -> Self {
+            let second = Duration::from_secs(1);
+            let patience = Patience {
+                backoff: second,
+                backoff_max: second,
+                start: second,
+                metadata_age_max: second,
+            };
+            let options = MembershipOptions {
+                protocol: GroupProtocol::Classic,
+                pattern: Some("orders.*".to_owned()),
+                ..MembershipOptions::default()
+            };
+            let now = Instant::now();
+            let member = Member::new("g", options, patience, now, 7);
+            Self { member: ClassicMember::new(member).unwrap(), now }
+        }
+
+        fn step(&mut self, input: Input) -> Vec<Effect> {
+            self.now += Duration::from_millis(1);
+            self.member.step(self.now, input)
+        }
+
+        /// What it does after the next lookup is due, which finds these topics.
+        fn look(&mut self, names: &[&str]) -> Vec<Effect> {
+            self.now += Duration::from_secs(2);
+            let looked = self.member.step(self.now, Input::Due);
+            let is_look = |effect: &Effect| matches!(effect, Effect::Look(Look::Every));
+            assert!(looked.iter().any(is_look), "{looked:?}");
+            self.step(Input::Looked(Ok(found(names))))
+        }
+
+        /// Takes part with a generation of its own, in which it leads nothing.
+        fn join(&mut self, generation_id: i32, while_joining: &[&str]) -> Vec<Effect> {
+            let joined = JoinGroupResponse {
+                generation_id,
+                member_id: "me".to_owned(),
+                leader: "other".to_owned(),
+                protocol_name: Some(self.member.assignor.name().to_owned()),
+                ..JoinGroupResponse::default()
+            };
+            let syncs = self.step(Input::Answered(Answer::Join(joined)));
+            assert!(matches!(syncs[..], [Effect::Ask(Ask::Sync(_))]), "{syncs:?}");
+            if !while_joining.is_empty() {
+                self.look(while_joining);
+            }
+            let assignment = assignor::encode_assignment(&[]).unwrap();
+            let synced = SyncGroupResponse { assignment, ..SyncGroupResponse::default() };
+            self.step(Input::Answered(Answer::Sync(synced)))
+        }
+    }
+
+    fn found(names: &[&str]) -> Vec<Found> {
+        let found = |name: &&str| Found {
+            topic: TopicRef { name: (*name).into(), id: Uuid::ZERO },
+            partitions: 1,
+        };
+        names.iter().map(found).collect()
+    }
+
+    fn joins(effects: &[Effect]) -> bool {
+        effects.iter().any(|effect| matches!(effect, Effect::Ask(Ask::Join(_))))
+    }
+
+    #[test]
+    fn a_topic_that_comes_while_the_member_joins_is_subscribed_to_afterwards() {
+        let mut matching = Matching::new();
+        assert!(joins(&matching.look(&["orders-1"])));
+        matching.join(1, &["orders-1", "orders-2"]);
+        assert!(joins(&matching.look(&["orders-1", "orders-2"])));
+        matching.join(2, &[]);
+        assert!(!joins(&matching.look(&["orders-1", "orders-2"])));
+    }
 }
