@@ -397,18 +397,50 @@ fn succeed(mut command: Command) -> Result<Count> {
     Ok(Count::ONE)
 }
 
-/// Runs a command that says how many tests it ran, passing its output on.
+/// Runs a command that says how many tests it ran, passing its output on. Why tests failed is
+/// printed once more at the end, below the results of the other tests.
 fn counted(mut command: Command) -> Result<Count> {
     command.stdout(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     let output = child.stdout.take().context("the output is piped")?;
     let mut count = Count::default();
+    let mut panics = Panics::default();
     for line in BufReader::new(output).lines() {
         let line = line?;
         println!("{line}");
+        panics.read(&line);
         count.add(parse_count(&line).unwrap_or_default());
     }
-    judged(count, child.wait()?, &command)
+    let status = child.wait()?;
+    for line in &panics.lines {
+        println!("{line}");
+    }
+    judged(count, status, &command)
+}
+
+/// The first lines of each panic that libtest reports.
+#[derive(Debug, Default)]
+struct Panics {
+    lines: Vec<String>,
+    /// How many lines of the current panic follow.
+    remaining: usize,
+}
+
+impl Panics {
+    /// Lines of one panic: its place, and a message of some lines.
+    const LINES: usize = 16;
+
+    fn read(&mut self, line: &str) {
+        if line.starts_with("thread '") && line.contains(" panicked at ") {
+            self.remaining = Self::LINES;
+        } else if line.starts_with("---- ") || line.starts_with("test result:") {
+            self.remaining = 0;
+        }
+        if self.remaining > 0 {
+            self.remaining -= 1;
+            self.lines.push(line.to_owned());
+        }
+    }
 }
 
 /// Runs a program with all its output in a file.
@@ -461,6 +493,18 @@ mod tests {
         assert_eq!(parse_count("52 passed, 3 failed"), count(52, 3));
         assert_eq!(parse_count("test a_frame_passed_twice_failed ... ok"), None);
         assert_eq!(parse_count("running 3 tests"), None);
+    }
+
+    #[test]
+    fn panics_of_failed_tests_are_collected() {
+        let mut panics = Panics::default();
+        let output = "test a ... FAILED\n\nfailures:\n\n---- a stdout ----\n3 records\n\n\
+                      thread 'a' (7) panicked at it.rs:3:5:\nit is wrong\n\n---- b stdout ----\n\
+                      thread 'b' panicked at it.rs:9:5:\nso is this\ntest result: FAILED. 0 passed";
+        output.lines().for_each(|line| panics.read(line));
+        let expected = ["thread 'a' (7) panicked at it.rs:3:5:", "it is wrong", ""];
+        let others = ["thread 'b' panicked at it.rs:9:5:", "so is this"];
+        assert_eq!(panics.lines, [&expected[..], &others].concat());
     }
 
     #[test]

@@ -218,9 +218,15 @@ impl Cluster {
         let known = self.metadata();
         let unknown = names.into_iter().filter(|name| !known.topics.contains_key(*name));
         let unknown: Vec<Arc<str>> = unknown.map(Into::into).collect();
-        if !unknown.is_empty() {
-            lock(&self.inner.topics).extend(unknown);
-            self.refresh_from(known.generation).await?;
+        lock(&self.inner.topics).extend(unknown.iter().cloned());
+        let mut seen = known.generation;
+        // The first answer may be to a request that was under way before, without these names.
+        for _ in 0..2 {
+            let known = self.metadata();
+            if unknown.iter().all(|name| known.topics.contains_key(name)) {
+                break;
+            }
+            seen = self.refresh_from(seen).await?.generation;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 
 mod fake;
 mod groups;
+mod metadata;
 mod security;
 mod server;
 mod transactions;

@@ -77,7 +77,8 @@ impl Pool {
         Ok(Connection { client, statements: HashMap::new() })
     }
 
-    /// Runs one prepared statement. A connection without an answer is closed.
+    /// Runs one prepared statement. A connection without an answer in time is closed, and the
+    /// server ends its statement about then: one that waits for a lock sees no closed connection.
     pub(super) async fn query(
         &self,
         text: &'static str,
@@ -85,16 +86,29 @@ impl Pool {
     ) -> Answer<Vec<Row>> {
         let room = timeout(self.timeout, self.room.acquire()).await.map_err(|_| late())?;
         let _room = room.map_err(|_| late())?;
-        let mut connection = match self.kept() {
-            Some(connection) => connection,
-            None => self.connect().await?,
+        let ask = async {
+            let mut connection = match self.kept() {
+                Some(connection) => connection,
+                None => {
+                    let connection = self.connect().await?;
+                    self.limit(&connection.client).await?;
+                    connection
+                }
+            };
+            let rows = connection.query(text, values).await;
+            if !connection.client.is_closed() {
+                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            }
+            rows.map_err(|error| self.at(meaning(&error)))
         };
-        let answer = timeout(self.timeout, connection.query(text, values)).await;
-        let answer = answer.map_err(|_| self.at(late()))?;
-        if !connection.client.is_closed() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        }
-        answer.map_err(|error| self.at(meaning(&error)))
+        timeout(self.timeout, ask).await.unwrap_or_else(|_| Err(self.at(late())))
+    }
+
+    /// Lets the server end each statement of a session that takes as long as a request may.
+    async fn limit(&self, client: &Client) -> Answer<()> {
+        let milliseconds = i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX).max(1);
+        let set = client.batch_execute(&format!("set statement_timeout = {milliseconds}")).await;
+        set.map_err(|error| self.at(meaning(&error)))
     }
 
     fn kept(&self) -> Option<Connection> {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_cluster::{
-    Availability, Error, Measured, ObjectKey, Postgres, Sequencer, Service, Store,
+    Availability, Error, Measured, ObjectKey, Postgres, Sequencer, Service, Settings, Store,
 };
+use tokio_postgres::NoTls;
 
 use crate::postgres_server::Server;
 use crate::s3_server::{Fate, S3Server, SLOW_DOWN};
@@ -67,4 +69,28 @@ async fn requests_to_a_database_are_counted_and_show_whether_it_answers() {
     // The first request may find the connection that was lost.
     while postgres.topics().await.is_err() {}
     assert!(database.availability().away_for().is_none());
+}
+
+#[tokio::test]
+async fn statements_that_wait_for_a_lock_end_with_their_requests() {
+    let server = Server::start();
+    let settings = server.database().await;
+    let settings = Settings { timeout: Duration::from_millis(200), ..settings };
+    let postgres = Postgres::connect(&settings).await.unwrap();
+    let (client, traffic) = tokio_postgres::connect(&settings.connection, NoTls).await.unwrap();
+    tokio::spawn(traffic);
+    client.batch_execute("begin; lock table moldau.topics").await.unwrap();
+    for _ in 0..20 {
+        let answer = postgres.topics().await;
+        assert!(matches!(answer, Err(Error::SequencerAway(_))), "{answer:?}");
+    }
+    let waiting = "select count(*) from pg_locks where not granted";
+    let all_end = async {
+        while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all_end).await.expect("none waits for ever");
+    client.batch_execute("rollback").await.unwrap();
+    assert!(postgres.topics().await.unwrap().is_empty());
 }
