@@ -67,3 +67,4 @@ mod survey_page;
 pub mod systems;
 pub mod threads;
 pub mod totals;
+mod wall_clock;

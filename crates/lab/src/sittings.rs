@@ -16,7 +16,7 @@ use std::io::{
     self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _,
 };
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::checks::{Check, Weight};
 use crate::environment::Environment;
 use crate::result::result_id;
+use crate::wall_clock::unix_ms;
 use moldau_load::run::RunRecord;
 use moldau_measure::Error;
 use moldau_measure::profile::sha256_of;
@@ -355,11 +356,6 @@ fn write_durably(path: &Path, text: &str) -> Result<File, Error> {
     file.write_all(text.as_bytes()).map_err(Error::machine(writing()))?;
     file.sync_all().map_err(Error::machine(writing()))?;
     Ok(file)
-}
-
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -10,17 +10,20 @@ mod moldau;
 mod postgres;
 mod temporary;
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::net::TcpSocket;
 
 use ending::{ENDING, id, kill_group};
 use moldau_measure::Error;
@@ -482,22 +485,37 @@ impl Drop for Process {
     }
 }
 
-/// Distinct loopback addresses whose ports are free at this moment.
+/// Distinct loopback addresses whose ports are free at this moment, and stay so but for a server
+/// that listens there: the kernel gives them to no other socket, even while the server is down.
 ///
 /// # Errors
 /// [`Error::Machine`] when there are none.
 pub fn free_addresses<const N: usize>() -> Result<[SocketAddr; N], Error> {
-    let action = "looking for free ports";
-    // All are held until the last is found, so that none comes twice.
-    let mut held = Vec::with_capacity(N);
+    let reserve = || -> io::Result<(TcpSocket, SocketAddr)> {
+        let socket = TcpSocket::new_v4()?;
+        // With this option on both, a server may listen where another socket is bound.
+        socket.set_reuseaddr(true)?;
+        socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let address = socket.local_addr()?;
+        Ok((socket, address))
+    };
     let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
+    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
     for address in &mut addresses {
-        let listener = TcpListener::bind(*address).map_err(Error::machine(action))?;
-        *address = listener.local_addr().map_err(Error::machine(action))?;
-        held.push(listener);
+        let (socket, free) = reserve().map_err(Error::machine("looking for free ports"))?;
+        *address = free;
+        reserved.push_back(socket);
     }
+    let excess = reserved.len().saturating_sub(RESERVED_MAX);
+    reserved.drain(..excess);
     Ok(addresses)
 }
+
+/// Sockets that hold the last ports that were given away, and do nothing else.
+static RESERVED: Mutex<VecDeque<TcpSocket>> = Mutex::new(VecDeque::new());
+
+/// More than all systems of one experiment have at a time.
+const RESERVED_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! TLS to a real PostgreSQL and to a store, and roles that may do little.
 
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use moldau_cluster::{
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
@@ -66,16 +65,21 @@ struct Listening {
     server: Server,
     database: Settings,
     port: u16,
+    /// Keeps the port for the server, also before it listens.
+    _reserved: TcpSocket,
 }
 
 impl Listening {
     async fn start(files: &[(&str, &str)], options: &[&str]) -> Self {
-        // The port may be taken before the server has it; then the server does not start.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let reserved = TcpSocket::new_v4().unwrap();
+        // With this option on both, a server may listen where another socket is bound.
+        reserved.set_reuseaddr(true).unwrap();
+        reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = reserved.local_addr().unwrap().port();
         let own = ["fsync=off", "listen_addresses=127.0.0.1"];
         let server = Server::start_of(port, files, &[&own[..], options].concat());
         let database = server.database().await;
-        Self { server, database, port }
+        Self { server, database, port, _reserved: reserved }
     }
 
     /// Settings with a URL to the port, which asks for the name of the server's certificate.

@@ -6,7 +6,7 @@ mod path;
 mod rest;
 mod warming;
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::{Conditions, Progress};
 use crate::checks::Check;
@@ -491,10 +491,6 @@ fn transactions(measured: &Measured) -> Result<Option<TransactionsRecord>, Error
 fn skew(workload: &Workload, measured: &Measured) -> Option<Skew> {
     let is_plain = workload.tuning.shape.is_plain();
     if is_plain { None } else { Skew::of(&measured.sent, measured.acked_bytes) }
-}
-
-fn unix_ms() -> u64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use moldau_checker::History;
 use moldau_client::{ClusterOptions, ConnectionOptions};
@@ -35,6 +35,7 @@ use crate::checks::{Check, Weight};
 use crate::environment::Environment;
 use crate::result::{Arm, Experiment, RunResult, result_id};
 use crate::systems::{Installations, LinkEnd, Process, SystemFile, bare_relay, free_addresses};
+use crate::wall_clock::unix_ms;
 use clients::Role;
 use clock::BrokerClocks;
 use moldau_load::generator::target;
@@ -516,10 +517,6 @@ fn result(
     environment: Environment,
 ) -> RunResult {
     RunResult::bare(Experiment::Check(record), started_unix_ms, environment, checks)
-}
-
-fn unix_ms() -> u64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -1,5 +1,7 @@
 //! Shells as systems.
 
+use std::net::TcpListener;
+
 use super::*;
 
 fn shell(script: &str, ready: Ready) -> ProcessSpec {
@@ -56,6 +58,22 @@ fn a_killed_process_is_started_again_as_it_was() {
         assert_ne!(process.pid(), before);
     }
     process.wait_until_back().unwrap();
+}
+
+#[test]
+fn a_free_address_is_kept_for_the_server_that_listens_there() {
+    let [address, other] = free_addresses().unwrap();
+    assert_ne!(address, other);
+    for _ in 0..2 {
+        let server = TcpListener::bind(address).unwrap();
+        let client = TcpStream::connect(address).unwrap();
+        assert_ne!(client.local_addr().unwrap(), address);
+        drop((client, server));
+        // Without the reservation the port could be given away now.
+        assert!(TcpStream::connect(address).is_err());
+        let taken = TcpSocket::new_v4().unwrap().bind(address);
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
 }
 
 #[test]

@@ -126,7 +126,8 @@ fn a_cluster_under_all_faults_breaks_no_promise() {
         panic!("seed {seed}, {}: {:#?} {:#?}", kept.display(), result.checks, found.examples);
     }
     assert!(found.totals.committed > 0 && found.totals.aborted > 0, "{:?}", found.totals);
-    let strikes_brokers = [Fault::Kill, Fault::Stop, Fault::Clock].map(|it| found.strikes(it));
+    let of_brokers = [Fault::Kill, Fault::Stop, Fault::Cut, Fault::Clock];
+    let strikes_brokers = of_brokers.map(|it| found.strikes(it));
     let strikes_services = found.struck.iter().any(|struck| struck.fault.is_of_services());
     assert!(strikes_brokers.iter().sum::<u64>() > 0 && strikes_services, "{found:?}");
     assert!(found.totals.commits > 0, "{found:?}");

@@ -3,13 +3,14 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 /// A running server, which ends with its owner.
 pub(super) struct Server {
@@ -19,6 +20,8 @@ pub(super) struct Server {
     ca_file: Option<PathBuf>,
     root_token: String,
     unseal_key: String,
+    /// Keeps the port for the server, also while that is down.
+    _reserved: TcpSocket,
 }
 
 #[derive(Deserialize)]
@@ -31,7 +34,7 @@ impl Server {
     /// A server whose data survive a restart, ready for use.
     pub(super) fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = free_port();
+        let (port, reserved) = reserved_port();
         let config = format!(
             "disable_mlock = true\n\
              storage \"file\" {{ path = \"{}\" }}\n\
@@ -46,6 +49,7 @@ impl Server {
             ca_file: None,
             root_token: String::new(),
             unseal_key: String::new(),
+            _reserved: reserved,
         };
         server.restart_sealed();
         let arguments = ["operator", "init", "-key-shares=1", "-key-threshold=1", "-format=json"];
@@ -59,7 +63,7 @@ impl Server {
     /// A server in development mode that speaks TLS with an authority of its own.
     pub(super) fn start_tls() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = free_port();
+        let (port, reserved) = reserved_port();
         let certificates = directory.path().join("certificates");
         fs::create_dir(&certificates).unwrap();
         let mut server = Self {
@@ -69,6 +73,7 @@ impl Server {
             ca_file: Some(certificates.join("vault-ca.pem")),
             root_token: "root".to_owned(),
             unseal_key: String::new(),
+            _reserved: reserved,
         };
         server.spawn(&[
             "server".into(),
@@ -175,9 +180,13 @@ impl Drop for Server {
     }
 }
 
-/// A port that is free at the moment.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// A free port, and a socket that keeps it free for a server.
+fn reserved_port() -> (u16, TcpSocket) {
+    let socket = TcpSocket::new_v4().unwrap();
+    // With this option on both, a server may listen where another socket is bound.
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    (socket.local_addr().unwrap().port(), socket)
 }
 
 /// Exit codes of `vault status`.

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Bench, Path, unix_ms};
+use super::{Bench, Path};
 use crate::experiments::Progress;
+use crate::wall_clock::unix_ms;
 use moldau_load::workload::Workload;
 use moldau_measure::Error;
 

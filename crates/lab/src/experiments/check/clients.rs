@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::member::Member;
 use super::recorder::{Open, Replies};
 use super::world::{POLL_WAIT, Polling, World};
+use crate::wall_clock::timestamp_ms;
 
 /// Records that a client goes back when it begins to read, and when it seeks, at most.
 const BACK_MAX: i64 = 200;
@@ -258,8 +259,9 @@ fn send(
     let Some(handle) = handles.get(partition) else { return Ok(()) };
     let value = open.send(u32::try_from(partition).unwrap_or(u32::MAX));
     let bytes = value.to_be_bytes();
-    let record =
-        Record { token: value, timestamp: 0, key: None, value: Some(&bytes), headers: &[] };
+    // Retention deletes what is old.
+    let timestamp = timestamp_ms();
+    let record = Record { token: value, timestamp, key: None, value: Some(&bytes), headers: &[] };
     let sent = producer.send(*handle, &record);
     if sent.is_err() {
         open.unsend();

@@ -48,6 +48,7 @@ pub(super) fn harass(
     let mut nemesis = Nemesis {
         targets,
         faults,
+        due: Vec::new(),
         random,
         end,
         recorder,
@@ -64,6 +65,8 @@ pub(super) fn harass(
 struct Nemesis<'a> {
     targets: Targets<'a>,
     faults: &'a [Fault],
+    /// Those that have yet to strike before one strikes again.
+    due: Vec<Fault>,
     random: fastrand::Rng,
     end: Instant,
     recorder: &'a Recorder,
@@ -92,21 +95,32 @@ impl Nemesis<'_> {
         thread::sleep(pause.min(self.end.saturating_duration_since(Instant::now())));
     }
 
-    /// Strikes with one of the faults that may begin.
+    /// Strikes with one of the faults that may begin: one that has yet to strike, if there is one.
     fn strike_any(&mut self) -> Result<(), Error> {
-        let may_begin = |fault: &Fault| {
-            self.lasting.is_none_or(|lasting| fault.may_begin_during(lasting))
-                && (*fault != Fault::Failover || self.targets.system.can_fail_over())
-        };
-        let faults: Vec<Fault> = self.faults.iter().copied().filter(may_begin).collect();
+        let mut faults = self.that_may_begin(&self.due);
+        if faults.is_empty() {
+            faults = self.that_may_begin(self.faults);
+            if self.lasting.is_none() {
+                self.due = self.faults.to_vec();
+            }
+        }
         let fault = self.random.choice(faults).filter(|_| Instant::now() < self.end);
         let Some(fault) = fault else { return Ok(()) };
+        self.due.retain(|due| *due != fault);
         (self.tell)(fault);
         let from_us = self.recorder.now_us();
         let stop = Duration::from_millis(self.random.u64(STOP_MIN_MS..Fault::STOP_MAX_MS));
         let survived = self.strike(fault, stop);
         self.struck.push(Struck { fault, from_us, to_us: self.recorder.now_us() });
         survived
+    }
+
+    fn that_may_begin(&self, faults: &[Fault]) -> Vec<Fault> {
+        let may_begin = |fault: &Fault| {
+            self.lasting.is_none_or(|lasting| fault.may_begin_during(lasting))
+                && (*fault != Fault::Failover || self.targets.system.can_fail_over())
+        };
+        faults.iter().copied().filter(may_begin).collect()
     }
 
     /// Lets a fault last, half of the times with another one that begins and ends meanwhile.

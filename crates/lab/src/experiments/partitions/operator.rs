@@ -10,6 +10,7 @@ use moldau_client::{
 };
 
 use crate::partitions::Creation;
+use crate::wall_clock::timestamp_ms;
 use moldau_measure::Error;
 
 /// Partitions that are asked for their end to learn whether a topic is usable: the first, the
@@ -190,9 +191,9 @@ impl Operator {
         });
         let producer = producer.await?;
         let partition = producer.partition(topic, 0).await?;
-        let value = Some(&b"probe"[..]);
-        producer
-            .send(partition, &Record { token: 0, timestamp: 0, key: None, value, headers: &[] })?;
+        let (value, timestamp) = (Some(&b"probe"[..]), timestamp_ms());
+        let record = Record { token: 0, timestamp, key: None, value, headers: &[] };
+        producer.send(partition, &record)?;
         producer.flush().await;
         Ok(acknowledged.load(Ordering::SeqCst))
     }

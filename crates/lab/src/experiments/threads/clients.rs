@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use moldau_client::{
     Cluster, ClusterOptions, ConnectionOptions, Delivery, Producer, ProducerOptions, Record,
@@ -16,6 +16,7 @@ use crate::reader::{Handling, Outcome};
 use crate::survey::LeftOut;
 use crate::systems::{NEVER, ProcessSpec, run_to_end};
 use crate::threads::{CaseReading, ClientCase, ClientsRecord};
+use crate::wall_clock::timestamp_ms;
 use moldau_load::generator::{runtime, target};
 use moldau_measure::Error;
 
@@ -249,9 +250,8 @@ impl Written<'_> {
                 let handle = producer.partition(name, partition).await;
                 handles.push(handle.map_err(target("finding a partition"))?);
             }
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             // Retention counts from the timestamp.
-            let timestamp = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+            let timestamp = timestamp_ms();
             for index in 0..records {
                 let key = (index % keys).to_be_bytes();
                 // All records of a key are in one partition.
