@@ -306,7 +306,7 @@ pub(crate) enum LabQuestion {
     /// Run PostgreSQL for brokers of a system under test.
     #[command(hide = true)]
     Database(DatabaseOptions),
-    /// Run an object store in memory for brokers of a system under test.
+    /// Run an object store for brokers of a system under test.
     #[command(hide = true)]
     Store(StoreOptions),
     /// Run a loop over one file, by which the lab measures the disk.

@@ -51,6 +51,9 @@ pub(crate) struct StoreOptions {
     /// File with the access key.
     #[arg(long, value_name = "FILE")]
     pub(crate) access_key_file: PathBuf,
+    /// Directory of the objects, which must not exist.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -95,11 +95,11 @@ struct Demo {
 impl Demo {
     async fn start() -> anyhow::Result<Self> {
         let dir = Directory::create()?;
-        let store = Store::start().await?;
+        let store = Store::start(dir.0.join("objects")).await?;
         let database = Database::start(&dir.0).await?;
         let postgres = Postgres::connect(&database.settings).await.context("PostgreSQL")?;
         let version = postgres.status().await.context("PostgreSQL")?.server_version;
-        println!("PostgreSQL {version} runs in {}, an object store in memory.", dir.0.display());
+        println!("PostgreSQL {version} and an object store run in {}.", dir.0.display());
         write_secret(&dir.0.join("keys"), &store.keys())?;
         let mut demo =
             Self { brokers: Vec::new(), rows: Vec::new(), postgres, database, store, dir };

@@ -58,7 +58,8 @@ pub(super) fn store(options: &StoreOptions) -> anyhow::Result<ExitCode> {
     let access_key = word(&options.access_key_file)?;
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listening = || format!("listening on {}", options.listen);
-        let _store = Store::start_on(options.listen, access_key).await.with_context(listening)?;
+        let store = Store::start_on(options.listen, access_key, options.data_dir.clone());
+        let _store = store.await.with_context(listening)?;
         std::future::pending().await
     })
 }

@@ -1,11 +1,17 @@
-//! An object store in memory: as much of S3's protocol as brokers speak, for one bucket. It looks
-//! at the access key and not at signatures, as it serves the loopback interface alone.
+//! An object store in files: as much of S3's protocol as brokers speak, for one bucket. It looks at
+//! the access key and not at signatures, as it serves the loopback interface alone. Its files are
+//! of no use to the next one.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write;
+use std::fs::{self, File};
+use std::io;
 use std::net::SocketAddr;
 use std::ops::{Bound, Range};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -23,7 +29,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::{Rfc2822, Rfc3339};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// A running store; it ends when dropped.
 pub(in crate::commands) struct Store {
@@ -34,38 +40,39 @@ pub(in crate::commands) struct Store {
 
 struct Shared {
     access_key: String,
+    directory: PathBuf,
+    /// Number of the next file.
+    next: AtomicU64,
     /// Guards the objects by name.
-    objects: Mutex<Objects>,
+    objects: Mutex<BTreeMap<String, Object>>,
 }
 
-#[derive(Default)]
-struct Objects {
-    by_name: BTreeMap<String, Object>,
-    bytes: usize,
-}
-
+#[derive(Clone)]
 struct Object {
     written: OffsetDateTime,
-    bytes: Bytes,
+    size: usize,
+    tag: String,
+    file: PathBuf,
 }
 
 type Answer = Response<Full<Bytes>>;
 
 impl Store {
-    pub(super) async fn start() -> std::io::Result<Self> {
+    pub(super) async fn start(directory: PathBuf) -> io::Result<Self> {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self::start_on(any, format!("{:032X}", fastrand::u128(..))).await
+        Self::start_on(any, format!("{:032X}", fastrand::u128(..)), directory).await
     }
 
-    /// One at an address that serves whoever names this key.
+    /// One at an address that serves whoever names this key, with its files in a new directory.
     pub(in crate::commands) async fn start_on(
         address: SocketAddr,
         access_key: String,
-    ) -> std::io::Result<Self> {
+        directory: PathBuf,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let shared = Shared { access_key: access_key.clone(), objects: Mutex::default() };
-        let accepting = tokio::spawn(accept(listener, Arc::new(shared)));
+        let shared = Arc::new(Shared::new(access_key.clone(), directory)?);
+        let accepting = tokio::spawn(accept(listener, shared));
         Ok(Self { address, access_key, accepting })
     }
 
@@ -111,58 +118,88 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
     let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
         return Ok(refusal(StatusCode::BAD_REQUEST, "IncompleteBody"));
     };
-    let (body, query) = (body.to_bytes(), head.uri.query().unwrap_or_default());
-    let mut objects = shared.lock();
-    Ok(match (head.method, name) {
-        (Method::PUT, name) if !name.is_empty() => objects.put(name, &head.headers, body),
-        (Method::GET, "") => objects.list(query),
-        (Method::GET, name) => objects.get(name, &head.headers),
-        (Method::POST, "") => objects.delete(&String::from_utf8_lossy(&body)),
-        _ => refusal(StatusCode::NOT_IMPLEMENTED, "NotImplemented"),
-    })
+    let name = name.to_owned();
+    let answer = spawn_blocking(move || {
+        let (body, query) = (body.to_bytes(), head.uri.query().unwrap_or_default());
+        match (head.method, name.as_str()) {
+            (Method::PUT, name) if !name.is_empty() => shared.put(name, &head.headers, &body),
+            (Method::GET, "") => shared.list(query),
+            (Method::GET, name) => shared.get(name, &head.headers),
+            (Method::POST, "") => shared.delete(&String::from_utf8_lossy(&body)),
+            _ => refusal(StatusCode::NOT_IMPLEMENTED, "NotImplemented"),
+        }
+    });
+    // It ends early only with the process.
+    Ok(answer.await.unwrap_or_else(|_| refusal(StatusCode::SERVICE_UNAVAILABLE, "Shutdown")))
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Objects> {
+    fn new(access_key: String, directory: PathBuf) -> io::Result<Self> {
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", directory.display()))
+        };
+        fs::create_dir(&directory).map_err(named)?;
+        let (next, objects) = (AtomicU64::default(), Mutex::default());
+        Ok(Self { access_key, directory, next, objects })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Object>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Objects {
-    fn put(&mut self, name: &str, headers: &HeaderMap, bytes: Bytes) -> Answer {
-        if headers.contains_key(IF_NONE_MATCH) && self.by_name.contains_key(name) {
+    fn put(&self, name: &str, headers: &HeaderMap, bytes: &[u8]) -> Answer {
+        let file = self.directory.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
+        if let Err(error) = fs::write(&file, bytes) {
+            remove(&file);
+            return failure(&file, &error);
+        }
+        let tag = format!("\"{:08x}\"", moldau_records::crc32c(bytes));
+        let (written, size) = (OffsetDateTime::now_utc(), bytes.len());
+        let object = Object { written, size, tag, file };
+        let answer = with_tag(&object).body(Full::default());
+        let mut objects = self.lock();
+        if headers.contains_key(IF_NONE_MATCH) && objects.contains_key(name) {
+            drop(objects);
+            remove(&object.file);
             return refusal(StatusCode::PRECONDITION_FAILED, "PreconditionFailed");
         }
-        if self.bytes.saturating_add(bytes.len()) > BYTES_MAX {
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown");
-        }
-        self.bytes += bytes.len();
-        let object = Object { written: OffsetDateTime::now_utc(), bytes };
-        let answer = with_tag(&object).body(Full::default());
-        if let Some(replaced) = self.by_name.insert(name.to_owned(), object) {
-            self.bytes -= replaced.bytes.len();
+        let replaced = objects.insert(name.to_owned(), object);
+        drop(objects);
+        if let Some(replaced) = replaced {
+            remove(&replaced.file);
         }
         answer.expect("the headers are valid")
     }
 
     fn get(&self, name: &str, headers: &HeaderMap) -> Answer {
-        let Some(object) = self.by_name.get(name) else {
+        let found = self.lock().get(name).cloned();
+        let Some(object) = found else {
             return refusal(StatusCode::NOT_FOUND, "NoSuchKey");
         };
-        let (whole, answer) = (object.bytes.len(), with_tag(object));
-        let written = object.written.format(&Rfc2822).unwrap_or_default();
-        let answer = answer.header(LAST_MODIFIED, written.replace("+0000", "GMT"));
-        let Some(range) = headers.get(RANGE).and_then(|range| range.to_str().ok()) else {
-            return answer.body(Full::new(object.bytes.clone())).expect("the headers are valid");
+        let range = headers.get(RANGE).and_then(|range| range.to_str().ok());
+        let whole = object.size;
+        let wanted = match range {
+            Some(range) => range_of(range, whole),
+            None => Some(0..whole),
         };
-        let Some(Range { start, end }) = range_of(range, whole) else {
+        let Some(wanted) = wanted else {
             return refusal(StatusCode::RANGE_NOT_SATISFIABLE, "InvalidRange");
         };
-        answer
-            .status(StatusCode::PARTIAL_CONTENT)
-            .header(CONTENT_RANGE, format!("bytes {start}-{}/{whole}", end - 1))
-            .body(Full::new(object.bytes.slice(start..end)))
-            .expect("the headers are valid")
+        let bytes = match object.read(wanted.clone()) {
+            Ok(bytes) => bytes,
+            // It was deleted meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return refusal(StatusCode::NOT_FOUND, "NoSuchKey");
+            }
+            Err(error) => return failure(&object.file, &error),
+        };
+        let written = object.written.format(&Rfc2822).unwrap_or_default();
+        let mut answer = with_tag(&object).header(LAST_MODIFIED, written.replace("+0000", "GMT"));
+        if range.is_some() {
+            let shown = format!("bytes {}-{}/{whole}", wanted.start, wanted.end - 1);
+            answer = answer.status(StatusCode::PARTIAL_CONTENT).header(CONTENT_RANGE, shown);
+        }
+        answer.body(Full::new(bytes)).expect("the headers are valid")
     }
 
     fn list(&self, query: &str) -> Answer {
@@ -173,12 +210,12 @@ impl Objects {
         };
         let (prefix, after) =
             (value("prefix"), value("start-after").max(value("continuation-token")));
-        let behind =
-            self.by_name.range::<str, _>((Bound::Excluded(after.as_str()), Bound::Unbounded));
+        let objects = self.lock();
+        let behind = objects.range::<str, _>((Bound::Excluded(after.as_str()), Bound::Unbounded));
         let mut wanted = behind.filter(|(name, _)| name.starts_with(&prefix)).peekable();
         let (mut contents, mut last) = (String::new(), "");
         for (name, object) in wanted.by_ref().take(PAGE) {
-            let (written, size) = (object.written.format(&Rfc3339), object.bytes.len());
+            let (written, size) = (object.written.format(&Rfc3339), object.size);
             let written = written.unwrap_or_default();
             // Writing to a String succeeds.
             let _ = write!(
@@ -199,17 +236,34 @@ impl Objects {
         ))
     }
 
-    fn delete(&mut self, request: &str) -> Answer {
+    fn delete(&self, request: &str) -> Answer {
         let mut deleted = String::new();
         let names = request.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
         for name in names {
-            if let Some(object) = self.by_name.remove(name) {
-                self.bytes -= object.bytes.len();
+            let gone = self.lock().remove(name);
+            if let Some(object) = gone {
+                remove(&object.file);
             }
             // As above.
             let _ = write!(deleted, "<Deleted><Key>{name}</Key></Deleted>");
         }
         document(&format!("<DeleteResult>{deleted}</DeleteResult>"))
+    }
+}
+
+impl Object {
+    fn read(&self, Range { start, end }: Range<usize>) -> io::Result<Bytes> {
+        let mut bytes = vec![0; end - start];
+        File::open(&self.file)?
+            .read_exact_at(&mut bytes, u64::try_from(start).unwrap_or(u64::MAX))?;
+        Ok(bytes.into())
+    }
+}
+
+/// Removes a file that may be read still, or not be there.
+fn remove(file: &Path) {
+    if let Err(error) = fs::remove_file(file) {
+        tracing::debug!(file = %file.display(), %error, "a file of the store remains");
     }
 }
 
@@ -228,8 +282,7 @@ fn range_of(text: &str, whole: usize) -> Option<Range<usize>> {
 }
 
 fn with_tag(object: &Object) -> hyper::http::response::Builder {
-    let tag = format!("\"{:08x}\"", moldau_records::crc32c(&object.bytes));
-    Response::builder().header(ETAG, tag)
+    Response::builder().header(ETAG, &object.tag)
 }
 
 fn document(text: &str) -> Answer {
@@ -244,13 +297,17 @@ fn refusal(status: StatusCode, code: &str) -> Answer {
     answer
 }
 
+/// The disk is full, or fails.
+fn failure(file: &Path, error: &io::Error) -> Answer {
+    tracing::warn!(file = %file.display(), %error, "the store cannot keep or read an object");
+    refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError")
+}
+
 pub(super) const BUCKET: &str = "records";
 /// More than three brokers open.
 const CONNECTIONS_MAX: usize = 256;
 /// An object has at most 256 MiB and a header.
 const BODY_BYTES_MAX: usize = 300 << 20;
-/// A demonstration writes some MiB.
-const BYTES_MAX: usize = 1 << 30;
 const PAGE: usize = 1_000;
 
 #[cfg(test)]
@@ -269,23 +326,32 @@ mod tests {
 
     #[test]
     fn an_object_is_created_once_and_listed_in_pages() {
-        let mut objects = Objects::default();
+        let directory = tempfile::tempdir().unwrap();
+        let files = directory.path().join("objects");
+        let store = Shared::new("key".into(), files.clone()).unwrap();
+        let files = || fs::read_dir(&files).unwrap().count();
         let once = HeaderMap::from_iter([(IF_NONE_MATCH, "*".parse().unwrap())]);
         for number in 0..=PAGE {
-            let put = objects.put(&format!("a/{number:04}"), &once, Bytes::from_static(b"12"));
+            let put = store.put(&format!("a/{number:04}"), &once, b"12");
             assert_eq!(put.status(), StatusCode::OK);
         }
-        let again = objects.put("a/0000", &once, Bytes::new());
+        let again = store.put("a/0000", &once, b"");
         assert_eq!(again.status(), StatusCode::PRECONDITION_FAILED);
-        assert_eq!(objects.bytes, 2 * (PAGE + 1));
-        let listed = |query: &str| format!("{:?}", objects.list(query).into_body());
+        assert_eq!(files(), PAGE + 1);
+        let listed = |query: &str| format!("{:?}", store.list(query).into_body());
         let first = listed("list-type=2&prefix=a%2F");
         assert!(first.contains("<NextContinuationToken>a/0999<"), "{first}");
         let rest = listed("list-type=2&prefix=a%2F&continuation-token=a%2F0999");
         assert!(rest.contains("<Key>a/1000<") && rest.contains("<IsTruncated>false<"), "{rest}");
         assert!(!listed("list-type=2&prefix=b").contains("<Key>"));
-        objects.delete("<Delete><Object><Key>a/0000</Key></Object></Delete>");
-        assert_eq!(objects.get("a/0000", &once).status(), StatusCode::NOT_FOUND);
-        assert_eq!(objects.bytes, 2 * PAGE);
+        let last = HeaderMap::from_iter([(RANGE, "bytes=1-".parse().unwrap())]);
+        let got = store.get("a/0000", &last);
+        assert_eq!(
+            (got.status(), &got.headers()[CONTENT_RANGE]),
+            (StatusCode::PARTIAL_CONTENT, &"bytes 1-1/2".parse().unwrap())
+        );
+        store.delete("<Delete><Object><Key>a/0000</Key></Object></Delete>");
+        assert_eq!(store.get("a/0000", &once).status(), StatusCode::NOT_FOUND);
+        assert_eq!(files(), PAGE);
     }
 }
