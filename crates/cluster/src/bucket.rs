@@ -9,7 +9,7 @@ mod owner;
 
 use std::future::ready;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -29,6 +29,7 @@ use crate::store::Store;
 use crate::{Error, StoreRefusal};
 
 pub use self::credentials::Credentials;
+pub(crate) use self::owner::Ownership;
 
 use self::meaning::{DELETE, GET, LIST, PUT, is_behind_end, meaning};
 
@@ -73,6 +74,8 @@ pub struct Bucket {
     folder: String,
     prefix: Path,
     deadline: Duration,
+    /// Whose objects it deletes, once it was claimed.
+    claimed: OnceLock<Ownership>,
 }
 
 /// An object as a list shows it.
@@ -149,7 +152,8 @@ impl Bucket {
         let (store, prefix) = (Arc::new(store), Path::from(settings.prefix.as_str()));
         let name = settings.bucket.clone();
         let folder = settings.prefix.trim_matches('/').to_owned();
-        Ok(Self { store, name, folder, prefix, deadline: settings.deadline })
+        let (deadline, claimed) = (settings.deadline, OnceLock::new());
+        Ok(Self { store, name, folder, prefix, deadline, claimed })
     }
 
     /// Tries all requests that a broker makes, with an object of a fresh key. If this ends early,
@@ -284,7 +288,11 @@ impl Store for Bucket {
     }
 
     async fn delete(&self, keys: &[ObjectKey]) -> Answer<()> {
-        insist(self.end(), || self.delete_once(keys)).await
+        insist(self.end(), || async {
+            self.expect_owned().await?;
+            self.delete_once(keys).await
+        })
+        .await
     }
 
     async fn list(

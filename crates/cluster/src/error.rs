@@ -99,6 +99,25 @@ pub enum Error {
         /// Cluster of the database.
         own: uuid::Uuid,
     },
+    /// Operator: a restored copy of the database has taken the prefix over.
+    #[error(
+        "bucket {bucket}, prefix \"{prefix}\" belongs to a copy of this database that was restored \
+         from a backup: name that database; if it is this one that shall go on, run \
+         `moldau cluster init --restored`"
+    )]
+    StoreTakenOver {
+        /// Bucket of the prefix.
+        bucket: String,
+        /// The prefix.
+        prefix: String,
+    },
+    /// Operator: the database was restored from a backup or moved. The older one may be in use.
+    #[error(
+        "this database is a copy of the one that owns the objects of the cluster, and the two \
+         would delete each other's objects: if it was restored or moved and shall go on in the \
+         place of the other one, run `moldau cluster init --restored`"
+    )]
+    DatabaseCopied,
     /// Operator: the prefix has objects that the database does not know.
     #[error(
         "bucket {bucket}, prefix \"{prefix}\" has objects of a cluster already, and the database \

@@ -19,7 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::units;
 pub(crate) use ceiling::CeilingOptions;
 pub(crate) use check::{CheckOptions, FaultChoice};
-pub(crate) use cluster::{ClusterAction, ClusterFile, DemoOptions, GcOptions};
+pub(crate) use cluster::{ClusterAction, ClusterFile, DemoOptions, GcOptions, InitOptions};
 pub(crate) use overhead::{OverheadOptions, PlantChoice};
 pub(crate) use questions::{
     AskedOptions, CompressionOptions, FaultsOptions, LatencyOptions, OfferedOptions, PayloadChoice,

@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("0006_fences.sql"),
     include_str!("0007_requests.sql"),
     include_str!("0008_expiration.sql"),
+    include_str!("0009_owner.sql"),
 ];
 
 /// Applies what is missing, each step in a transaction, and counts the steps. Two programs do not

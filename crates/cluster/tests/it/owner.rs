@@ -182,3 +182,68 @@ async fn a_claim_whose_answer_is_lost_is_that_of_the_same_cluster() {
     first.claim_store(&bucket).await.unwrap();
     assert!(is_owned_by_another(&database(&databases).await.claim_store(&bucket).await));
 }
+
+/// Each of them deleted what only the other one knew.
+#[tokio::test]
+async fn a_restored_database_takes_the_objects_over_from_the_older_one() {
+    let (databases, server) = (postgres_server::shared(), S3Server::start().await);
+    let settings = databases.database().await;
+    let (old, old_bucket) = (Postgres::connect(&settings).await.unwrap(), server.bucket());
+    old.claim_store(&old_bucket).await.unwrap();
+    let key = put_record(&old, &old_bucket).await;
+    let restored = Postgres::connect(&databases.restored(&settings)).await.unwrap();
+    let bucket = server.bucket();
+    assert_eq!(restored.claim_store(&bucket).await, Err(Error::DatabaseCopied));
+    old.claim_store(&old_bucket).await.unwrap();
+
+    // The answer of the first attempt is lost.
+    server.next([Fate::Served, Fate::Silent]);
+    restored.take_over_store(&bucket).await.unwrap();
+    restored.claim_store(&bucket).await.unwrap();
+    let later = ObjectKey::fresh();
+    bucket.put(later, Bytes::from_static(b"later")).await.unwrap();
+    // A broker that runs on, and one that starts.
+    let taken_over = |answer: &Answer<()>| matches!(answer, Err(Error::StoreTakenOver { .. }));
+    let collected = garbage::collect_orphans(&old, &old_bucket, None, Duration::ZERO).await;
+    assert!(taken_over(&collected.map(drop)));
+    assert!(taken_over(&old.claim_store(&server.bucket()).await));
+    let mut kept = server.keys();
+    kept.sort_unstable();
+    let mut all = [key, later];
+    all.sort_unstable();
+    assert_eq!(kept, all);
+    // The owner collects as ever.
+    collect(&restored, &bucket).await;
+    assert_eq!(server.keys(), [key]);
+
+    // Back to the older one.
+    old.take_over_store(&server.bucket()).await.unwrap();
+    old.claim_store(&server.bucket()).await.unwrap();
+    assert!(taken_over(&restored.claim_store(&server.bucket()).await));
+}
+
+#[tokio::test]
+async fn a_database_takes_no_objects_of_another_cluster_over() {
+    let (databases, server) = (postgres_server::shared(), S3Server::start().await);
+    let (first, second) = (database(&databases).await, database(&databases).await);
+    first.claim_store(&server.bucket()).await.unwrap();
+    assert!(is_owned_by_another(&second.take_over_store(&server.bucket()).await));
+    first.claim_store(&server.bucket()).await.unwrap();
+    // An empty prefix is that of whoever asks.
+    let settings = BucketSettings { prefix: "other".into(), ..server.settings() };
+    let other = Bucket::open(&settings).unwrap();
+    second.take_over_store(&other).await.unwrap();
+    second.claim_store(&other).await.unwrap();
+}
+
+#[tokio::test]
+async fn objects_are_deleted_only_while_their_owner_is_named() {
+    let (databases, server) = (postgres_server::shared(), S3Server::start().await);
+    let (first, bucket) = (database(&databases).await, server.bucket());
+    first.claim_store(&bucket).await.unwrap();
+    let key = put_record(&first, &bucket).await;
+    server.remove("cluster/objects/moldau-cluster");
+    let deleted = bucket.delete(&[key]).await;
+    assert!(matches!(deleted, Err(Error::StoreRefused(_))), "{deleted:?}");
+    assert_eq!(server.keys(), [key]);
+}

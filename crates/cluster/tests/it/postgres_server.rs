@@ -115,6 +115,20 @@ impl Server {
         }
     }
 
+    /// A copy of a database, as a backup is restored.
+    pub(crate) fn restored(&self, from: &Settings) -> Settings {
+        let copy = self.empty_database();
+        let file = self.data().join("backup.sql");
+        let mut dump = Command::new(program("pg_dump"));
+        dump.args(["--schema", "moldau", "--file"]).arg(&file).arg(&from.connection);
+        assert!(dump.status().unwrap().success(), "the database is dumped");
+        let mut restore = Command::new(program("psql"));
+        restore.args(["-q", "-X", "-v", "ON_ERROR_STOP=1", "--single-transaction", "--file"]);
+        restore.arg(&file).arg(&copy.connection).stdout(Stdio::null());
+        assert!(restore.status().unwrap().success(), "the database is restored");
+        copy
+    }
+
     fn connection_of(&self, name: &str) -> String {
         let (data, port) = (self.data(), self.port);
         format!("host={} port={port} user=moldau dbname={name}", data.display())

@@ -308,7 +308,7 @@ async fn a_database_without_the_schema_is_refused() {
     settings.connection = settings.connection.split(" dbname").next().unwrap().to_owned();
     settings.connection += " dbname=postgres";
     let error = Postgres::connect(&settings).await.err();
-    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 8 }));
+    assert_eq!(error, Some(Error::SchemaVersion { found: 0, needed: 9 }));
 }
 
 #[tokio::test]

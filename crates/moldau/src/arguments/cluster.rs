@@ -10,7 +10,7 @@ use crate::units;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterAction {
     /// Create or migrate the schema in PostgreSQL, and try the bucket.
-    Init(ClusterFile),
+    Init(InitOptions),
     /// Show whether the cluster is well, and what it holds. The exit code is 1 if it is not.
     Status(ClusterFile),
     /// Compare the records that PostgreSQL names with the objects of the bucket.
@@ -44,6 +44,16 @@ pub(crate) struct ClusterFile {
     /// Print one JSON document on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InitOptions {
+    #[command(flatten)]
+    pub(crate) file: ClusterFile,
+    /// The database was restored from a backup or moved to another server: make it the owner of the
+    /// objects, in the place of the older one.
+    #[arg(long)]
+    pub(crate) restored: bool,
 }
 
 #[derive(Args, Clone, Debug)]

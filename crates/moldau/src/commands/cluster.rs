@@ -14,7 +14,7 @@ use moldau_cluster::{Answer, Bucket, Postgres, Status, garbage};
 use serde::Serialize;
 use tokio::runtime::Builder;
 
-use crate::arguments::{ClusterAction, ClusterFile, GcOptions};
+use crate::arguments::{ClusterAction, GcOptions, InitOptions};
 use crate::commands::session::print_json;
 use crate::config::{self, Sources};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(action: &ClusterAction) -> anyhow::Result<ExitCode> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(async {
         match action {
-            ClusterAction::Init(file) => init(file).await,
+            ClusterAction::Init(options) => init(options).await,
             ClusterAction::Status(file) => status::run(file).await,
             ClusterAction::Check(file) => check::run(file).await,
             ClusterAction::Gc(options) => collect(options).await,
@@ -64,6 +64,11 @@ impl Services {
         let services = Self::of(path, command).await?;
         services.claim_store().await?;
         Ok(services)
+    }
+
+    async fn take_over_store(&self) -> anyhow::Result<()> {
+        of_place(self.bucket.reach().await, &self.settings)?;
+        of_place(self.postgres.take_over_store(&self.bucket).await, &self.settings)
     }
 
     async fn claim_store(&self) -> anyhow::Result<()> {
@@ -113,12 +118,16 @@ struct Init {
     bucket: String,
 }
 
-async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
+async fn init(options: &InitOptions) -> anyhow::Result<ExitCode> {
+    let InitOptions { file, restored } = options;
     let settings = load(&file.path, "moldau cluster init")?;
     let bucket = open(&settings)?;
     let schema_steps = Postgres::migrate(&settings.postgres).await.context("PostgreSQL")?;
     let postgres = Postgres::connect(&settings.postgres).await.context("PostgreSQL")?;
     let services = Services { settings, postgres, bucket };
+    if *restored {
+        services.take_over_store().await?;
+    }
     services.claim_store().await?;
     let Services { settings, postgres, bucket } = services;
     bucket.verify().await.with_context(|| bucket_name(&settings))?;
@@ -134,6 +143,9 @@ async fn init(file: &ClusterFile) -> anyhow::Result<ExitCode> {
         _ => println!("PostgreSQL has the schema {schema_version}, made in {schema_steps} steps."),
     }
     println!("The {bucket} creates, reads, lists and deletes objects, and overwrites none.");
+    if *restored {
+        println!("This database owns the objects now: an older copy of it deletes none any more.");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

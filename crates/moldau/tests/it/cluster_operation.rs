@@ -40,7 +40,7 @@ fn a_cluster_is_set_up_watched_checked_and_cleaned() {
         let services = Services::start(dir.path()).await;
         let file = services.file(1);
         told("status", &file, &[], 1, "moldau cluster init").await;
-        told("init", &file, &[], 0, "has the schema 8, made in 8 steps").await;
+        told("init", &file, &[], 0, "has the schema 9, made in 9 steps").await;
         told("init", &file, &[], 0, "nothing was changed").await;
         told("status", &file, &[], 1, "No broker is alive; there is no controller.\n").await;
         let text = std::fs::read_to_string(&file).unwrap();
@@ -236,7 +236,7 @@ fn the_demo_loses_nothing_when_it_kills_the_controller_and_leaves_nothing_behind
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said} {told}");
     assert!(said.contains(" 0 lost, 0 duplicated.\nFailover took "), "{said}");
-    let dir = said.split_once("runs in ").unwrap().1.split_once(',').unwrap().0;
+    let dir = said.split_once("run in ").unwrap().1.split_once(".\n").unwrap().0;
     assert!(dir.contains("moldau-demo-") && !Path::new(dir).exists(), "{dir}");
 }
 

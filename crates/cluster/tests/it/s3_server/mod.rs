@@ -153,6 +153,11 @@ impl S3Server {
         self.shared.objects.names().iter().filter_map(|name| key(name)).collect()
     }
 
+    /// Removes an object without a request.
+    pub(crate) fn remove(&self, name: &str) {
+        self.shared.objects.remove(name);
+    }
+
     fn with<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
         self.shared.with(change)
     }

@@ -69,6 +69,10 @@ impl Objects {
         lock(&self.0.objects).keys().cloned().collect()
     }
 
+    pub(super) fn remove(&self, name: &str) {
+        lock(&self.0.objects).remove(name);
+    }
+
     async fn put(&self, input: PutObjectInput) -> S3Result<S3Response<PutObjectOutput>> {
         is_ours(&input.bucket)?;
         let is_create = input.if_none_match.is_some_and(|condition| condition.is_any());
