@@ -65,6 +65,15 @@ impl Error {
         }
     }
 
+    /// Whether the database or the store does not answer.
+    pub(crate) fn is_of_an_absent_service(&self) -> bool {
+        matches!(
+            self,
+            Self::Cluster(moldau_cluster::Error::SequencerAway(_))
+                | Self::Store { error: moldau_cluster::Error::StoreAway(_), .. }
+        )
+    }
+
     /// Whether the data directory is damaged, so that a repair may help.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Storage(moldau_storage::Error::Corrupt { .. }))

@@ -76,6 +76,8 @@ impl Services<Postgres, Bucket> {
         let postgres = Arc::new(Postgres::connect(&settings.postgres).await?);
         let bucket = Bucket::open(&settings.bucket)?;
         let told = |error| Error::of_joining(error, &settings.bucket);
+        // Asked once, so that the log tells at once of a store that does not answer.
+        bucket.reach().await.map_err(told)?;
         postgres.claim_store(&bucket).await.map_err(told)?;
         bucket.verify().await.map_err(told)?;
         let wakes = Arc::new(Wakes::default());
@@ -182,18 +184,16 @@ fn measured<S: Store>(store: Arc<S>, settings: &BucketSettings) -> Measured<S> {
     Measured::new(store, Arc::new(Availability::of(service)))
 }
 
-/// Tries again while the database does not answer, as long as it may take to fail over.
+/// Tries again while a service does not answer, as long as a database may take to fail over.
 async fn despite_outage<T>(attempt: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
     let deadline = Instant::now() + OUTAGE_MAX;
     let mut is_logged = false;
     loop {
         match attempt().await {
-            Err(Error::Cluster(error @ moldau_cluster::Error::SequencerAway(_)))
-                if Instant::now() < deadline =>
-            {
+            Err(error) if error.is_of_an_absent_service() && Instant::now() < deadline => {
                 if !is_logged {
                     let for_s = OUTAGE_MAX.as_secs();
-                    tracing::warn!(%error, for_s, "failed to join the cluster; tries again");
+                    tracing::warn!(%error, for_s, "a service does not answer; tries again");
                     is_logged = true;
                 }
                 sleep(RETRY_PAUSE).await;

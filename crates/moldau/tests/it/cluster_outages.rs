@@ -63,6 +63,28 @@ fn an_outage_of_a_service_is_logged_once_and_the_broker_is_not_ready_meanwhile()
     });
 }
 
+/// It waited for half a minute without a word.
+#[test]
+fn a_broker_whose_store_does_not_answer_yet_says_so_and_joins_later() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        services.store.always(SLOW_DOWN);
+        let asked = async {
+            while services.store.requests() == 0 {
+                yield_now().await;
+            }
+            services.store.calm();
+        };
+        let (broker, ()) = tokio::join!(services.broker(1), soon("a request", asked));
+        until_ready(&broker, "ready\n").await;
+        let ended = tokio::task::spawn_blocking(move || broker.terminate_with_stderr()).await;
+        let (status, said) = ended.unwrap();
+        assert!(status.success(), "{said}");
+        assert_eq!(count(&said, "WARN a service does not answer; tries again"), 1, "{said}");
+    });
+}
+
 #[test]
 fn a_lost_object_is_logged_with_its_topic_and_partition() {
     let dir = tempfile::tempdir().unwrap();
