@@ -236,7 +236,7 @@ impl Membership {
             runtime.block_on(async {
                 tokio::select! {
                     () = member.run(registration, &own) => {}
-                    () = upkeep.run() => {}
+                    cause = upkeep.run() => own.fail(cause),
                     () = upkeep.store.probe() => {}
                     () = marking.run() => {}
                     () = forwarding.run() => {}

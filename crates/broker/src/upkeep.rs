@@ -75,11 +75,17 @@ pub(crate) struct Upkeep<Q, S> {
 }
 
 impl<Q: Sequencer, S: Store> Upkeep<Q, S> {
-    /// Does what is due now and then, for as long as the returned future is polled.
-    pub(crate) async fn run(&self) {
+    /// Does what is due now and then, until another database owns the objects: what brokers of this
+    /// one append would be deleted.
+    pub(crate) async fn run(&self) -> Error {
         let mut rounds = Rounds::default();
         loop {
             sleep(self.state.config.log_retention_check_interval).await;
+            if let Err(error @ (Error::StoreOwned { .. } | Error::StoreTakenOver { .. })) =
+                self.store.expect_owned().await
+            {
+                return error;
+            }
             if !self.state.storage.decides() {
                 continue;
             }

@@ -99,11 +99,10 @@ pub enum Error {
         /// Cluster of the database.
         own: uuid::Uuid,
     },
-    /// Operator: a restored copy of the database has taken the prefix over.
+    /// Operator: another copy of the database owns the prefix.
     #[error(
-        "bucket {bucket}, prefix \"{prefix}\" belongs to a copy of this database that was restored \
-         from a backup: name that database; if it is this one that shall go on, run \
-         `moldau cluster init --restored`"
+        "bucket {bucket}, prefix \"{prefix}\" belongs to another copy of this database: name that \
+         one, or, if this one shall go on in its place, run `moldau cluster init --restored`"
     )]
     StoreTakenOver {
         /// Bucket of the prefix.
@@ -118,6 +117,17 @@ pub enum Error {
          place of the other one, run `moldau cluster init --restored`"
     )]
     DatabaseCopied,
+    /// Operator: the prefix has none of the objects that the database knows.
+    #[error(
+        "bucket {bucket}, prefix \"{prefix}\" is empty, but the database knows objects there: name \
+         the store that has them"
+    )]
+    StoreEmpty {
+        /// Bucket of the prefix.
+        bucket: String,
+        /// The prefix.
+        prefix: String,
+    },
     /// Operator: the prefix has objects that the database does not know.
     #[error(
         "bucket {bucket}, prefix \"{prefix}\" has objects of a cluster already, and the database \

@@ -104,6 +104,10 @@ impl<S: Store> Store for Measured<S> {
         Ok(())
     }
 
+    async fn expect_owned(&self) -> Answer<()> {
+        self.store.expect_owned().await
+    }
+
     async fn get(&self, key: ObjectKey, range: Range<u64>) -> Answer<Bytes> {
         let (began, metrics) = (Instant::now(), &self.metrics);
         let get = self.store.get(key, range);

@@ -1,6 +1,6 @@
 //! The object store.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -37,6 +37,14 @@ pub trait Store: Send + Sync + 'static {
         age: Duration,
         keys_max: usize,
     ) -> impl Future<Output = Answer<Vec<ObjectKey>>> + Send;
+
+    /// Looks whether the objects are still those of this cluster's database.
+    ///
+    /// # Errors
+    /// [`Error::StoreOwned`], [`Error::StoreTakenOver`].
+    fn expect_owned(&self) -> impl Future<Output = Answer<()>> + Send {
+        ready(Ok(()))
+    }
 }
 
 /// Puts an object under a fresh key, which it returns.

@@ -1,10 +1,9 @@
 //! Which cluster the objects of a prefix belong to.
 //!
 //! A collector deletes what its own database does not know, so two databases with one prefix would
-//! delete the objects of one another. One object holds the id of the owner, which is that of the
-//! cluster. A database that was restored gets another, with which it takes the prefix over from its
-//! older copy; the id of the cluster stands in a second line then. Whoever deletes objects looks at
-//! the owner before.
+//! delete the objects of one another. One object names the owner, the cluster and the database.
+//! The id of the owner is that of the cluster until a restored database takes the prefix over from
+//! its older copy. Whoever deletes objects looks at the owner before.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -20,12 +19,14 @@ use super::meaning::{GET, LIST, is_behind_end, meaning};
 use super::{Bucket, creation};
 
 /// Whose the objects of a prefix are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ownership {
-    /// The database that may delete them.
+    /// Who may delete them.
     pub(crate) owner: Uuid,
     /// The cluster, of which there may be older copies of the database.
     pub(crate) cluster: Uuid,
+    /// The database, if that is known.
+    pub(crate) database: Option<String>,
 }
 
 impl Bucket {
@@ -41,69 +42,90 @@ impl Bucket {
         &self.folder
     }
 
-    /// Makes this cluster the owner of the prefix, if it is not yet. A prefix with objects and
-    /// without an owner is that of a cluster of before: only one that knows objects of it may
-    /// take it.
+    /// Makes this database the owner of the prefix, if it is not yet. A prefix with objects and
+    /// without an owner is for the database that knows them.
     ///
     /// # Errors
-    /// [`Error::StoreOwned`] and [`Error::StoreInUse`]: the prefix is not that of this cluster;
+    /// [`Error::StoreOwned`], [`Error::StoreTakenOver`], [`Error::DatabaseCopied`] and
+    /// [`Error::StoreInUse`]: the prefix is not that of this database; [`Error::StoreEmpty`];
     /// [`Error::StoreRefused`], [`Error::StoreAway`].
-    pub(crate) async fn claim(&self, own: Ownership, knows_objects: bool) -> Answer<()> {
+    pub(crate) async fn claim(&self, own: &Ownership, knows_objects: bool) -> Answer<()> {
         insist(self.end(), || self.claim_once(own, knows_objects)).await?;
         // A process has one database.
-        let claimed = self.claimed.get_or_init(|| own);
-        self.compare(own, *claimed)
+        let claimed = self.claimed.get_or_init(|| own.clone());
+        self.compare(own, claimed)
     }
 
-    async fn claim_once(&self, own: Ownership, knows_objects: bool) -> Answer<()> {
-        if let Some(found) = self.ownership().await? {
-            return self.compare(found, own);
-        }
-        if !knows_objects && self.has_objects().await? {
-            // Another broker of this cluster may have begun meanwhile.
-            return match self.ownership().await? {
-                Some(found) => self.compare(found, own),
-                None => Err(Error::StoreInUse {
-                    bucket: self.name.clone(),
-                    prefix: self.folder.clone(),
-                    own: own.cluster,
-                }),
-            };
-        }
-        match self.put_ownership(own, creation()).await {
-            Err(Error::ObjectExists(_)) => match self.ownership().await? {
-                Some(found) => self.compare(found, own),
-                None => Err(Error::StoreAway("its owner has changed".into())),
-            },
-            put => put,
-        }
-    }
-
-    /// # Errors
-    /// [`Error::StoreOwned`]: the prefix is that of another cluster; [`Error::StoreRefused`],
-    /// [`Error::StoreAway`].
-    pub(crate) async fn expect_cluster(&self, own: Uuid) -> Answer<()> {
-        match insist(self.end(), || self.ownership()).await? {
-            Some(found) if found.cluster != own => Err(self.owned_by(found.cluster, own)),
+    async fn claim_once(&self, own: &Ownership, knows_objects: bool) -> Answer<()> {
+        let found = match self.ownership().await? {
+            Some(found) => found,
+            None => {
+                self.expect_free(own, knows_objects).await?;
+                match self.put_ownership(own, creation()).await {
+                    Err(Error::ObjectExists(_)) => {}
+                    put => return put,
+                }
+                let away = || Error::StoreAway("its owner has changed".into());
+                self.ownership().await?.ok_or_else(away)?
+            }
+        };
+        self.compare(&found, own)?;
+        match (&found.database, &own.database) {
+            (Some(found), Some(own)) if found != own => Err(Error::DatabaseCopied),
+            // Of a version that named no database.
+            (None, Some(_)) => self.put_ownership(own, PutOptions::default()).await,
             _ => Ok(()),
         }
+    }
+
+    /// Whether the prefix is that of this database; false if it may take it over.
+    ///
+    /// # Errors
+    /// [`Error::StoreOwned`] and [`Error::StoreInUse`]: the prefix is that of another cluster;
+    /// [`Error::StoreEmpty`]; [`Error::StoreRefused`], [`Error::StoreAway`].
+    pub(crate) async fn is_of(&self, own: &Ownership, knows_objects: bool) -> Answer<bool> {
+        insist(self.end(), || async {
+            match self.ownership().await? {
+                Some(found) if found.cluster != own.cluster => {
+                    Err(self.owned_by(found.cluster, own.cluster))
+                }
+                // Without a known database, a copy looks the same.
+                Some(found) => Ok(found.database.is_some() && found == *own),
+                None => self.expect_free(own, knows_objects).await.map(|()| false),
+            }
+        })
+        .await
     }
 
     /// Makes a database the owner of the prefix, whichever copy of it was before.
     ///
     /// # Errors
     /// [`Error::StoreRefused`], [`Error::StoreAway`].
-    pub(crate) async fn take_over(&self, own: Ownership) -> Answer<()> {
+    pub(crate) async fn take_over(&self, own: &Ownership) -> Answer<()> {
         insist(self.end(), || self.put_ownership(own, PutOptions::default())).await
+    }
+
+    /// Whether a prefix without an owner fits to what the database knows.
+    async fn expect_free(&self, own: &Ownership, knows_objects: bool) -> Answer<()> {
+        let (bucket, prefix) = (self.name.clone(), self.folder.clone());
+        match (self.has_objects().await?, knows_objects) {
+            (false, true) => Err(Error::StoreEmpty { bucket, prefix }),
+            (true, false) => match self.ownership().await? {
+                // Another broker of this cluster may have begun meanwhile.
+                Some(found) => self.compare(&found, own),
+                None => Err(Error::StoreInUse { bucket, prefix, own: own.cluster }),
+            },
+            _ => Ok(()),
+        }
     }
 
     /// # Errors
     /// [`Error::StoreOwned`]: another has taken the prefix over; [`Error::StoreRefused`],
     /// [`Error::StoreAway`].
-    pub(super) async fn expect_owned(&self) -> Answer<()> {
+    pub(super) async fn look_at_owner(&self) -> Answer<()> {
         let Some(own) = self.claimed.get() else { return Ok(()) };
         match self.ownership().await? {
-            Some(found) => self.compare(found, *own),
+            Some(found) => self.compare(&found, own),
             None => {
                 let text = format!("the object {} is gone", self.owner_path());
                 Err(Error::StoreRefused(StoreRefusal::Other(text)))
@@ -111,13 +133,11 @@ impl Bucket {
         }
     }
 
-    async fn put_ownership(&self, own: Ownership, options: PutOptions) -> Answer<()> {
-        let Ownership { owner, cluster } = own;
-        let text = match owner == cluster {
-            true => format!("{owner}\n"),
-            false => format!("{owner}\n{cluster}\n"),
-        };
-        let put = self.store.put_opts(&self.owner_path(), PutPayload::from(text), options).await;
+    async fn put_ownership(&self, own: &Ownership, options: PutOptions) -> Answer<()> {
+        let Ownership { owner, cluster, database } = own;
+        let database = database.as_deref().unwrap_or_default();
+        let text = PutPayload::from(format!("{owner}\n{cluster}\n{database}\n"));
+        let put = self.store.put_opts(&self.owner_path(), text, options).await;
         put.map(drop).map_err(|error| super::put_meaning(NO_KEY, &error))
     }
 
@@ -132,18 +152,19 @@ impl Bucket {
             },
         };
         let text = std::str::from_utf8(&bytes).unwrap_or_default();
-        let mut ids = text.lines().map(|line| Uuid::try_parse(line.trim()));
-        match (ids.next(), ids.next()) {
-            (Some(Ok(owner)), None) => Ok(Some(Ownership { owner, cluster: owner })),
-            (Some(Ok(owner)), Some(Ok(cluster))) => Ok(Some(Ownership { owner, cluster })),
-            _ => {
-                let text = format!("the object {} holds no id of a cluster", self.owner_path());
-                Err(Error::StoreRefused(StoreRefusal::Other(text)))
-            }
-        }
+        let mut lines = text.lines();
+        let mut id = || Uuid::try_parse(lines.next()?.trim()).ok();
+        let Some(owner) = id() else {
+            let text = format!("the object {} holds no id of a cluster", self.owner_path());
+            return Err(Error::StoreRefused(StoreRefusal::Other(text)));
+        };
+        // Of a version before, there is but one id.
+        let cluster = id().unwrap_or(owner);
+        let database = lines.next().filter(|line| !line.is_empty()).map(str::to_owned);
+        Ok(Some(Ownership { owner, cluster, database }))
     }
 
-    fn compare(&self, found: Ownership, own: Ownership) -> Answer<()> {
+    fn compare(&self, found: &Ownership, own: &Ownership) -> Answer<()> {
         match found.owner == own.owner {
             true => Ok(()),
             false if found.cluster == own.cluster => Err(Error::StoreTakenOver {
@@ -176,6 +197,6 @@ impl Bucket {
 }
 
 const OWNER: &str = "moldau-cluster";
-/// More than two ids take.
-const OWNER_BYTES_MAX: u64 = 128;
+/// More than it takes.
+const OWNER_BYTES_MAX: u64 = 256;
 const NO_KEY: ObjectKey = ObjectKey(Uuid::nil());

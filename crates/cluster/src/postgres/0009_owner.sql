@@ -1,6 +1,3 @@
 -- What the object `moldau-cluster` says whose the objects are; null for the id of the cluster. A
 -- database that takes over from its older copy gets another.
 alter table moldau.store add column owner uuid;
-
--- Which database this is, so that a copy of it knows that it is one; null if that cannot be read.
-alter table moldau.store add column database text;

@@ -13,6 +13,9 @@ use crate::batches::batch;
 use crate::postgres_server::{self, Server};
 use crate::s3_server::{Fate, S3Server, SLOW_DOWN};
 
+/// The object that names the owner.
+const MARKER: &str = "cluster/objects/moldau-cluster";
+
 /// A database with the schema.
 async fn database(server: &Server) -> Postgres {
     Postgres::connect(&server.database().await).await.unwrap()
@@ -198,12 +201,16 @@ async fn a_restored_database_takes_the_objects_over_from_the_older_one() {
 
     // The answer of the first attempt is lost.
     server.next([Fate::Served, Fate::Silent]);
-    restored.take_over_store(&bucket).await.unwrap();
+    assert!(restored.take_over_store(&bucket).await.unwrap());
     restored.claim_store(&bucket).await.unwrap();
+    // Once more, nothing changes for brokers that run.
+    assert!(!restored.take_over_store(&server.bucket()).await.unwrap());
+    assert_eq!(bucket.expect_owned().await, Ok(()));
     let later = ObjectKey::fresh();
     bucket.put(later, Bytes::from_static(b"later")).await.unwrap();
     // A broker that runs on, and one that starts.
     let taken_over = |answer: &Answer<()>| matches!(answer, Err(Error::StoreTakenOver { .. }));
+    assert!(taken_over(&old_bucket.expect_owned().await));
     let collected = garbage::collect_orphans(&old, &old_bucket, None, Duration::ZERO).await;
     assert!(taken_over(&collected.map(drop)));
     assert!(taken_over(&old.claim_store(&server.bucket()).await));
@@ -217,7 +224,7 @@ async fn a_restored_database_takes_the_objects_over_from_the_older_one() {
     assert_eq!(server.keys(), [key]);
 
     // Back to the older one.
-    old.take_over_store(&server.bucket()).await.unwrap();
+    assert!(old.take_over_store(&server.bucket()).await.unwrap());
     old.claim_store(&server.bucket()).await.unwrap();
     assert!(taken_over(&restored.claim_store(&server.bucket()).await));
 }
@@ -227,13 +234,47 @@ async fn a_database_takes_no_objects_of_another_cluster_over() {
     let (databases, server) = (postgres_server::shared(), S3Server::start().await);
     let (first, second) = (database(&databases).await, database(&databases).await);
     first.claim_store(&server.bucket()).await.unwrap();
-    assert!(is_owned_by_another(&second.take_over_store(&server.bucket()).await));
+    let refused = second.take_over_store(&server.bucket()).await.map(drop);
+    assert!(is_owned_by_another(&refused));
     first.claim_store(&server.bucket()).await.unwrap();
+    put_record(&first, &server.bucket()).await;
+    // Nor those of a cluster that named no owner.
+    server.replace(MARKER, None);
+    let refused = second.take_over_store(&server.bucket()).await;
+    assert!(matches!(refused, Err(Error::StoreInUse { .. })), "{refused:?}");
     // An empty prefix is that of whoever asks.
     let settings = BucketSettings { prefix: "other".into(), ..server.settings() };
     let other = Bucket::open(&settings).unwrap();
-    second.take_over_store(&other).await.unwrap();
+    assert!(second.take_over_store(&other).await.unwrap());
     second.claim_store(&other).await.unwrap();
+}
+
+/// A store at a wrong address took the records of its broker, which no other broker could read.
+#[tokio::test]
+async fn an_empty_store_is_refused_to_a_database_that_knows_objects() {
+    let (databases, server) = (postgres_server::shared(), S3Server::start().await);
+    let (first, other) = (database(&databases).await, S3Server::start().await);
+    first.claim_store(&server.bucket()).await.unwrap();
+    put_record(&first, &server.bucket()).await;
+    let is_empty = |error| matches!(error, Some(Error::StoreEmpty { .. }));
+    assert!(is_empty(first.claim_store(&other.bucket()).await.err()));
+    assert!(is_empty(first.take_over_store(&other.bucket()).await.err()));
+    first.claim_store(&server.bucket()).await.unwrap();
+}
+
+/// A backup may be of the time before a database was named.
+#[tokio::test]
+async fn an_owner_of_a_version_before_gets_the_name_of_its_database() {
+    let (databases, server) = (postgres_server::shared(), S3Server::start().await);
+    let settings = databases.database().await;
+    let old = Postgres::connect(&settings).await.unwrap();
+    old.claim_store(&server.bucket()).await.unwrap();
+    put_record(&old, &server.bucket()).await;
+    let id = old.cluster_id().await.unwrap();
+    server.replace(MARKER, Some(format!("{id}\n").into()));
+    old.claim_store(&server.bucket()).await.unwrap();
+    let restored = Postgres::connect(&databases.restored(&settings)).await.unwrap();
+    assert_eq!(restored.claim_store(&server.bucket()).await, Err(Error::DatabaseCopied));
 }
 
 #[tokio::test]
@@ -242,7 +283,7 @@ async fn objects_are_deleted_only_while_their_owner_is_named() {
     let (first, bucket) = (database(&databases).await, server.bucket());
     first.claim_store(&bucket).await.unwrap();
     let key = put_record(&first, &bucket).await;
-    server.remove("cluster/objects/moldau-cluster");
+    server.replace(MARKER, None);
     let deleted = bucket.delete(&[key]).await;
     assert!(matches!(deleted, Err(Error::StoreRefused(_))), "{deleted:?}");
     assert_eq!(server.keys(), [key]);

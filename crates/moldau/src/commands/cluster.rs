@@ -66,7 +66,7 @@ impl Services {
         Ok(services)
     }
 
-    async fn take_over_store(&self) -> anyhow::Result<()> {
+    async fn take_over_store(&self) -> anyhow::Result<bool> {
         of_place(self.bucket.reach().await, &self.settings)?;
         of_place(self.postgres.take_over_store(&self.bucket).await, &self.settings)
     }
@@ -125,9 +125,7 @@ async fn init(options: &InitOptions) -> anyhow::Result<ExitCode> {
     let schema_steps = Postgres::migrate(&settings.postgres).await.context("PostgreSQL")?;
     let postgres = Postgres::connect(&settings.postgres).await.context("PostgreSQL")?;
     let services = Services { settings, postgres, bucket };
-    if *restored {
-        services.take_over_store().await?;
-    }
+    let has_taken_over = *restored && services.take_over_store().await?;
     services.claim_store().await?;
     let Services { settings, postgres, bucket } = services;
     bucket.verify().await.with_context(|| bucket_name(&settings))?;
@@ -143,8 +141,10 @@ async fn init(options: &InitOptions) -> anyhow::Result<ExitCode> {
         _ => println!("PostgreSQL has the schema {schema_version}, made in {schema_steps} steps."),
     }
     println!("The {bucket} creates, reads, lists and deletes objects, and overwrites none.");
-    if *restored {
+    if has_taken_over {
         println!("This database owns the objects now: an older copy of it deletes none any more.");
+    } else if *restored {
+        println!("This database owned the objects before: nothing was taken over.");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -18,12 +18,14 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use moldau_client::{
     Admin, Cluster, CommittedOffset, Delivery, Fetcher, FetcherOptions, GroupProtocol, Isolation,
     Membership, MembershipEvent, MembershipOptions, Producer, ProducerOptions, Record, Start,
     TopicPartition, TopicSpec,
 };
+use moldau_cluster::Settings;
 use moldau_records::{Decompressor, RecordView};
 use tokio::sync::watch;
 
@@ -91,6 +93,17 @@ impl Services {
     /// How to connect to one more database without the schema.
     pub(crate) fn other_connection(&self) -> String {
         self.database.empty_database().connection
+    }
+
+    /// How to connect to a copy of the database, as a backup is restored.
+    pub(crate) fn restored_connection(&self) -> String {
+        let settings = Settings {
+            connection: self.connection.clone(),
+            application_name: String::new(),
+            connections_max: 1,
+            timeout: Duration::ZERO,
+        };
+        format!("{} password={PASSWORD}", self.database.restored(&settings).connection)
     }
 
     pub(crate) async fn broker(&self, id: i32) -> Process {

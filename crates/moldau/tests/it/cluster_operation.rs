@@ -229,6 +229,27 @@ fn init_names_each_thing_that_is_wrong() {
     });
 }
 
+/// They went on, and the owner deleted what they acknowledged.
+#[test]
+fn brokers_of_a_database_end_once_a_restored_copy_owns_the_objects() {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let services = Services::start(dir.path()).await;
+        let config = dir.path().join("broker.yaml");
+        std::fs::write(&config, "log.retention.check.interval.ms: 100\n").unwrap();
+        let more = ["--config", config.to_str().unwrap()];
+        let broker = services.broker_with(1, &more).await;
+        let copy = services.file_with(2, &services.restored_connection(), s3_server::BUCKET);
+        told("check", &copy, &[], 1, "this database is a copy of the one that owns").await;
+        told("init", &copy, &["--restored"], 0, "owns the objects now").await;
+        told("init", &copy, &["--restored"], 0, "owned the objects before").await;
+        let ended = tokio::task::spawn_blocking(move || broker.wait_with_stderr()).await;
+        let (status, said) = ended.unwrap();
+        assert!(!status.success() && said.contains("another copy of this database"), "{said}");
+        told("check", &services.file(1), &[], 1, "another copy of this database").await;
+    });
+}
+
 #[test]
 fn the_demo_loses_nothing_when_it_kills_the_controller_and_leaves_nothing_behind() {
     let output = run(["cluster", "demo", "--time", "1s"]);

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -153,9 +154,9 @@ impl S3Server {
         self.shared.objects.names().iter().filter_map(|name| key(name)).collect()
     }
 
-    /// Removes an object without a request.
-    pub(crate) fn remove(&self, name: &str) {
-        self.shared.objects.remove(name);
+    /// Replaces or removes an object without a request.
+    pub(crate) fn replace(&self, name: &str, bytes: Option<Bytes>) {
+        self.shared.objects.replace(name, bytes);
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {

@@ -69,8 +69,10 @@ impl Objects {
         lock(&self.0.objects).keys().cloned().collect()
     }
 
-    pub(super) fn remove(&self, name: &str) {
-        lock(&self.0.objects).remove(name);
+    pub(super) fn replace(&self, name: &str, bytes: Option<Bytes>) {
+        let mut objects = lock(&self.0.objects);
+        objects.remove(name);
+        objects.extend(bytes.map(|bytes| (name.to_owned(), (SystemTime::now(), bytes))));
     }
 
     async fn put(&self, input: PutObjectInput) -> S3Result<S3Response<PutObjectOutput>> {
