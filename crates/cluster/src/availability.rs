@@ -27,6 +27,9 @@ const LASTING: Duration = Duration::from_secs(5);
 /// failures would fill the log.
 const CALM: Duration = Duration::from_secs(5);
 
+/// Once an outage has begun for so long, an answer shows that it is over.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// A service that a cluster needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Service {
@@ -73,6 +76,8 @@ struct Shown {
     read_at: Option<Instant>,
     written_at: Option<Instant>,
     outage: Option<Outage>,
+    /// An outage that was over at this time. Its end is not logged yet.
+    over: Option<(Outage, Instant)>,
     /// When a request failed last.
     failed_at: Option<Instant>,
 }
@@ -179,8 +184,10 @@ impl Shown {
         }
         let failed_at = self.failed_at.replace(now);
         let was_calm = failed_at.is_none_or(|at| now.duration_since(at) >= CALM);
+        // A database that ends answers on some connections still, while others are closed.
+        let over = self.over.take().filter(|(_, at)| now.duration_since(*at) < SETTLED);
         let begun = Outage { since: began, of_writes: false, is_logged: false };
-        let outage = self.outage.get_or_insert(begun);
+        let outage = self.outage.get_or_insert(over.map_or(begun, |(outage, _)| outage));
         outage.of_writes |= access == Access::Write;
         let is_news = was_calm || now.duration_since(outage.since) >= CALM;
         let is_logged = is_news && !outage.is_logged;
@@ -188,15 +195,20 @@ impl Shown {
         is_logged
     }
 
-    /// Notes an answer, and returns how long the outage has lasted whose end is to be logged.
+    /// Notes an answer, and returns how long the outage has lasted whose end is to be logged: at
+    /// once, unless it has just begun.
     fn works(&mut self, access: Access, now: Instant) -> Option<Duration> {
         match access {
             Access::Read => self.read_at = Some(now),
             Access::Write => self.written_at = Some(now),
         }
         let ends = |outage: &mut Outage| access == Access::Write || !outage.of_writes;
-        let outage = self.outage.take_if(ends)?;
-        outage.is_logged.then(|| now.duration_since(outage.since))
+        let outage = self.outage.take_if(ends).filter(|outage| outage.is_logged);
+        self.over = outage.map(|outage| (outage, now)).or(self.over);
+        let is_to_be_logged =
+            |(outage, _): &mut (Outage, Instant)| now.duration_since(outage.since) >= SETTLED;
+        let (outage, over_at) = self.over.take_if(is_to_be_logged)?;
+        Some(over_at.duration_since(outage.since))
     }
 }
 
@@ -223,6 +235,24 @@ mod tests {
             }
         }
         logged
+    }
+
+    #[test]
+    fn answers_of_a_service_that_ends_make_no_second_outage() {
+        let (mut shown, begin) = (Shown::default(), Instant::now());
+        let at = |ms| begin + Duration::from_millis(ms);
+        let write = Access::Write;
+        assert!(shown.fails(write, at(0), at(5)));
+        assert_eq!(shown.works(write, at(11)), None);
+        assert!(!shown.fails(write, at(12), at(13)));
+        assert!(!shown.fails(write, at(5_100), at(5_110)));
+        assert_eq!(shown.works(write, at(5_300)), Some(Duration::from_millis(5_300)));
+        assert_eq!(shown.works(write, at(5_400)), None);
+        // The end of a short one is logged a little later.
+        assert!(shown.fails(write, at(20_000), at(20_000)));
+        assert_eq!(shown.works(write, at(20_100)), None);
+        assert!(shown.outage.is_none());
+        assert_eq!(shown.works(write, at(21_000)), Some(Duration::from_millis(100)));
     }
 
     #[test]
